@@ -96,6 +96,7 @@ std::string errorBody(unsigned status, absl::string_view message) {
 
 HttpAnswer errorAnswer(unsigned status, absl::string_view message) {
   HttpAnswer answer{status, errorBody(status, message)};
+  answer.error = std::string(message);
   if (status == 401)
     answer.fields = {{"WWW-Authenticate", "Bearer"}};
   if (status == 503)

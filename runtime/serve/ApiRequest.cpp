@@ -91,6 +91,19 @@ static absl::Status checkFixedFields(const JsonObject &object) {
 }
 
 absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
+                                              absl::string_view name) {
+  std::vector<std::string> names;
+  for (const auto &model : models) {
+    if (model->name() == name)
+      return model.get();
+    names.push_back(model->name());
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "model: expected one that is served, got ", quoteForMessage(name),
+      suggestion(name, names), "; GET /v1/models lists them"));
+}
+
+absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
                                               const JsonObject &object) {
   LLAMAC_ASSIGN_OR_RETURN(const auto name, object.optionalString("model"));
   if (!name && models.size() == 1)
@@ -98,15 +111,7 @@ absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
   if (!name)
     return object.fail(
         "model", "the name of a model; GET /v1/models lists them", "none");
-  std::vector<std::string> names;
-  for (const auto &model : models) {
-    if (model->name() == *name)
-      return model.get();
-    names.push_back(model->name());
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "model: expected one that is served, got ", quoteForMessage(*name),
-      suggestion(*name, names), "; GET /v1/models lists them"));
+  return findModel(models, *name);
 }
 
 /// The fields `stream` and `stream_options`.

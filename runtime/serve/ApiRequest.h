@@ -53,6 +53,10 @@ struct ApiRequest {
 /// Parses the body of a request. Usage error where it is no JSON object.
 absl::StatusOr<JsonDocument> readBody(absl::string_view text);
 
+/// The model called `name`. NotFound for another name.
+absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
+                                              absl::string_view name);
+
 /// The model that field `model` of `object` names; the only one where it is
 /// absent. NotFound for another name.
 absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,

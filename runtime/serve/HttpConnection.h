@@ -44,6 +44,7 @@ struct HttpAnswer {
   std::string body = {};
   std::string type = "application/json"; ///< None when empty.
   HttpFields fields = {};
+  std::string error = {}; ///< For logs; empty where all is well.
 };
 
 struct HttpLimits {

@@ -287,14 +287,6 @@ void Service::write(const Entry &entry) {
   log.write(jsonText(line));
 }
 
-/// The message of an answer that is an error.
-static std::string errorOf(const HttpAnswer &answer) {
-  if (answer.status < 400)
-    return "";
-  const auto body = ordered_json::parse(answer.body, nullptr, false);
-  return body.is_object() ? body["error"]["message"].get<std::string>() : "";
-}
-
 HttpHandler Service::handler() {
   HttpHandler handler;
   handler.refuse = [this](HttpExchange &exchange) {
@@ -304,7 +296,7 @@ HttpHandler Service::handler() {
       return answer;
     addCommonFields(exchange, entry);
     entry.status = answer->status;
-    entry.error = errorOf(*answer);
+    entry.error = answer->error;
     write(entry);
     return answer;
   };
@@ -331,10 +323,10 @@ Task<void> Service::answer(HttpExchange &exchange) {
 }
 
 /// Sends `answer`, and has it logged.
-static Task<void> send(HttpExchange &exchange, unsigned &status,
-                       std::string &error, HttpAnswer answer) {
-  status = answer.status;
-  error = errorOf(answer);
+Task<void> Service::send(HttpExchange &exchange, Entry &entry,
+                         HttpAnswer answer) {
+  entry.status = answer.status;
+  entry.error = answer.error;
   co_await exchange.send(answer);
 }
 
@@ -343,19 +335,18 @@ static Task<void> send(HttpExchange &exchange, unsigned &status,
 //===----------------------------------------------------------------------===//
 
 Task<void> Service::page(HttpExchange &exchange, Entry &entry) {
-  entry.status = 200;
-  co_await exchange.send(pageAnswer());
+  co_await send(exchange, entry, pageAnswer());
 }
 
 Task<void> Service::health(HttpExchange &exchange, Entry &entry) {
-  co_await send(exchange, entry.status, entry.error,
+  co_await send(exchange, entry,
                 isDraining ? errorAnswer(503, "server: is ending")
                            : HttpAnswer{200, R"({"status": "ok"})"});
 }
 
 Task<void> Service::showMetrics(HttpExchange &exchange, Entry &entry) {
   co_await send(
-      exchange, entry.status, entry.error,
+      exchange, entry,
       {200, metrics.text(), "text/plain; version=0.0.4; charset=utf-8"});
 }
 
@@ -375,31 +366,36 @@ static std::string unescaped(absl::string_view text) {
   return plain;
 }
 
-static HttpAnswer unknownModel() {
-  return errorAnswer(404, "model: expected one that is served; GET /v1/models "
-                          "lists them");
+static ordered_json modelJson(const ServedModel &model) {
+  return {{"id", model.name()},
+          {"object", "model"},
+          {"created", model.created()},
+          {"owned_by", "llamac"},
+          {"max_model_len", model.model().context()}};
+}
+
+/// `made` as an answer.
+static HttpAnswer answerOf(const absl::StatusOr<ordered_json> &made) {
+  if (!made.ok())
+    return errorAnswer(httpStatus(made.status()), made.status().message());
+  return {200, jsonText(*made)};
 }
 
 Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
   absl::string_view name = pathOf(exchange.request());
   const bool isOne = absl::ConsumePrefix(&name, "/v1/models/");
-  ordered_json list = ordered_json::array();
-  for (const auto &model : models)
-    if (!isOne || model->name() == unescaped(name))
-      list.push_back({{"id", model->name()},
-                      {"object", "model"},
-                      {"created", model->created()},
-                      {"owned_by", "llamac"},
-                      {"max_model_len", model->model().context()}});
-  HttpAnswer answer;
-  if (!isOne)
-    answer.body =
-        jsonText(ordered_json{{"object", "list"}, {"data", std::move(list)}});
-  else if (!list.empty())
-    answer.body = jsonText(list.front());
-  else
-    answer = unknownModel();
-  co_await send(exchange, entry.status, entry.error, std::move(answer));
+  const auto list = [&]() -> absl::StatusOr<ordered_json> {
+    if (isOne) {
+      LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
+                              findModel(models, unescaped(name)));
+      return modelJson(*model);
+    }
+    ordered_json all = ordered_json::array();
+    for (const auto &model : models)
+      all.push_back(modelJson(*model));
+    return ordered_json{{"object", "list"}, {"data", std::move(all)}};
+  };
+  co_await send(exchange, entry, answerOf(list()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -418,75 +414,66 @@ static auto onPool(asio::thread_pool &pool, Function run)
       asio::use_awaitable);
 }
 
-/// `made` as an answer.
-static HttpAnswer answerOf(const absl::StatusOr<ordered_json> &made) {
-  if (!made.ok())
-    return errorAnswer(httpStatus(made.status()), made.status().message());
-  return {200, jsonText(*made)};
-}
-
-/// The answer to a request whose JSON `makeAnswer` makes of its body.
-template <typename Function>
-static HttpAnswer answerBody(const std::string &body, Function makeAnswer) {
-  return answerOf([&]() -> absl::StatusOr<ordered_json> {
-    LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document, readBody(body));
-    LLAMAC_ASSIGN_OR_RETURN(const JsonObject object,
-                            JsonObject::root(document));
-    return makeAnswer(object);
-  }());
-}
-
 Task<void> Service::listKernels(HttpExchange &exchange, Entry &entry) {
-  const absl::string_view target(exchange.request().target().data(),
-                                 exchange.request().target().size());
-  const ServedModel *asked = models.front().get();
-  if (const size_t query = target.find("?model=");
-      query != absl::string_view::npos) {
-    const std::string name = unescaped(target.substr(query + 7));
-    const auto found = absl::c_find_if(
-        models, [&](const auto &model) { return model->name() == name; });
-    if (found == models.end())
-      co_return co_await send(exchange, entry.status, entry.error,
-                              unknownModel());
-    asked = found->get();
-  }
-  HttpAnswer answer = co_await onPool(
-      readers, [asked] { return answerOf(kernelReport(*asked)); });
-  co_await send(exchange, entry.status, entry.error, std::move(answer));
+  const HttpRequest &request = exchange.request();
+  const absl::string_view target(request.target().data(),
+                                 request.target().size());
+  const size_t query = target.find("?model=");
+  HttpAnswer answer = co_await onPool(readers, [&]() {
+    return answerOf([&]() -> absl::StatusOr<ordered_json> {
+      const ServedModel *model = models.front().get();
+      if (query != absl::string_view::npos) {
+        LLAMAC_ASSIGN_OR_RETURN(
+            model, findModel(models, unescaped(target.substr(query + 7))));
+      }
+      return kernelReport(*model);
+    }());
+  });
+  co_await send(exchange, entry, std::move(answer));
+}
+
+template <typename Function>
+Task<void> Service::answerJson(HttpExchange &exchange, Entry &entry,
+                               Function make) {
+  HttpAnswer answer = co_await onPool(readers, [&] {
+    return answerOf([&]() -> absl::StatusOr<ordered_json> {
+      LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
+                              readBody(exchange.request().body()));
+      LLAMAC_ASSIGN_OR_RETURN(const JsonObject object,
+                              JsonObject::root(document));
+      LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
+                              findModel(models, object));
+      return make(*model, object);
+    }());
+  });
+  co_await send(exchange, entry, std::move(answer));
 }
 
 Task<void> Service::tokenize(HttpExchange &exchange, Entry &entry) {
-  const std::string &body = exchange.request().body();
-  HttpAnswer answer = co_await onPool(readers, [&] {
-    return answerBody(
-        body, [&](const JsonObject &object) -> absl::StatusOr<ordered_json> {
-          LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
-                                  findModel(models, object));
-          LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                                  readTokenizeRequest(*model, object, body));
-          return ordered_json{{"count", ids.size()},
-                              {"max_model_len", model->model().context()},
-                              {"tokens", ids}};
-        });
-  });
-  co_await send(exchange, entry.status, entry.error, std::move(answer));
+  co_await answerJson(
+      exchange, entry,
+      [&](const ServedModel &model,
+          const JsonObject &object) -> absl::StatusOr<ordered_json> {
+        LLAMAC_ASSIGN_OR_RETURN(
+            const std::vector<int32_t> ids,
+            readTokenizeRequest(model, object, exchange.request().body()));
+        return ordered_json{{"count", ids.size()},
+                            {"max_model_len", model.model().context()},
+                            {"tokens", ids}};
+      });
 }
 
 Task<void> Service::detokenize(HttpExchange &exchange, Entry &entry) {
-  const std::string &body = exchange.request().body();
-  HttpAnswer answer = co_await onPool(readers, [&] {
-    return answerBody(
-        body, [&](const JsonObject &object) -> absl::StatusOr<ordered_json> {
-          LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
-                                  findModel(models, object));
-          LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                                  readDetokenizeRequest(*model, object));
-          LLAMAC_ASSIGN_OR_RETURN(std::string text,
-                                  model->tokenizer().decode(ids));
-          return ordered_json{{"prompt", std::move(text)}};
-        });
-  });
-  co_await send(exchange, entry.status, entry.error, std::move(answer));
+  co_await answerJson(
+      exchange, entry,
+      [](const ServedModel &model,
+         const JsonObject &object) -> absl::StatusOr<ordered_json> {
+        LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                                readDetokenizeRequest(model, object));
+        LLAMAC_ASSIGN_OR_RETURN(std::string text,
+                                model.tokenizer().decode(ids));
+        return ordered_json{{"prompt", std::move(text)}};
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -589,7 +576,7 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
       co_await onPool(readers, [&] { return submit(exchange, isChat); });
   if (!submitted.ok()) {
     const absl::Status &status = submitted.status();
-    co_return co_await send(exchange, entry.status, entry.error,
+    co_return co_await send(exchange, entry,
                             errorAnswer(httpStatus(status), status.message()));
   }
   const absl::Cleanup forget = [&] { submitted->waker->forget(); };
@@ -658,7 +645,7 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
         "data: ", errorBody(httpStatus(failure), failure.message()), "\n\n"));
     co_await exchange.end();
   } else if (!failure.ok()) {
-    co_await send(exchange, entry.status, entry.error,
+    co_await send(exchange, entry,
                   errorAnswer(httpStatus(failure), failure.message()));
   } else if (request.streams) {
     co_await sendEvents(writer.streamEnd());

@@ -82,6 +82,11 @@ private:
   Task<void> tokenize(HttpExchange &exchange, Entry &entry);
   Task<void> detokenize(HttpExchange &exchange, Entry &entry);
 
+  static Task<void> send(HttpExchange &exchange, Entry &entry,
+                         HttpAnswer answer);
+  /// Answers by what `make` makes of the model and the body's JSON.
+  template <typename Function>
+  Task<void> answerJson(HttpExchange &exchange, Entry &entry, Function make);
   absl::StatusOr<Submitted> submit(HttpExchange &exchange, bool isChat);
   Task<void> stream(HttpExchange &exchange, Entry &entry, Submitted &submitted);
 
