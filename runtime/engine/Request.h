@@ -40,6 +40,14 @@ struct Request {
   bool wantsText = true;
 };
 
+/// Lets an answer that would be longer than what fits, where a prompt and its
+/// answer have `mostTokens` at most, be as long as fits.
+inline void fitAnswer(Request &request, int64_t mostTokens) {
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  if (request.options.maxTokens > mostTokens - prompt)
+    request.options.maxTokens = -1;
+}
+
 /// How an answer ended, and what it took.
 struct AnswerEnd {
   /// An error ends an answer too: one of its own, or that of the device.

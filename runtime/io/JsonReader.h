@@ -112,7 +112,7 @@ public:
   absl::Status wrongType(absl::string_view key, absl::string_view expected,
                          const nlohmann::json &value) const;
 
-  /// Error for a member that is none of `names`.
+  /// Error for a member that is not one of `names`.
   absl::Status checkMembers(absl::Span<const absl::string_view> names) const;
 
   const nlohmann::json &raw() const { return *object; }

@@ -61,18 +61,11 @@ void AccessLog::write(std::string line) {
     return;
   {
     const std::lock_guard lock(mutex);
-    if (lines.size() >= mostLines) {
-      ++lostLines;
+    if (lines.size() >= mostLines)
       return;
-    }
     lines.push_back(std::move(line) + "\n");
   }
   arrived.notify_one();
-}
-
-uint64_t AccessLog::lost() const {
-  const std::lock_guard lock(mutex);
-  return lostLines;
 }
 
 /// Writes `text` to `descriptor`; 0, or the errno of what went wrong.
@@ -96,17 +89,14 @@ void AccessLog::run() {
       return;
     const std::vector<std::string> taken = std::exchange(lines, {});
     lock.unlock();
-    uint64_t failed = 0;
     for (const std::string &line : taken) {
       const int error = writeAll(descriptor, line);
-      failed += error != 0;
       if (error && !hasFailed)
         printWarning(absl::StrCat(
             path, ": lines of the log are lost: ", std::strerror(error)));
       hasFailed = error != 0;
     }
     lock.lock();
-    lostLines += failed;
   }
 }
 

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 
 #include <condition_variable>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,8 +21,8 @@
 namespace llamac::serve {
 
 /// Writes lines to a file by a thread of its own, so that a full disk or a pipe
-/// that nobody reads holds up no request. Lines that cannot be written are lost
-/// and counted; the first of a series is a warning on stderr.
+/// that nobody reads holds up no request. Lines that cannot be written are
+/// lost; the first of a series is a warning on stderr.
 class AccessLog {
 public:
   /// `path` is a file that is appended to, "-" for stderr, or empty for no
@@ -35,19 +34,15 @@ public:
   /// Queues a line, given without its line feed.
   void write(std::string line);
 
-  /// Lines that were lost.
-  uint64_t lost() const;
-
 private:
   AccessLog(int descriptor, std::string path);
   void run();
 
   int descriptor;
   std::string path;
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::condition_variable arrived;
   std::vector<std::string> lines;
-  uint64_t lostLines = 0;
   bool isClosed = false;
   std::thread thread; ///< Last: it uses the others.
 };

@@ -184,15 +184,6 @@ static absl::Status readCompletionFields(const JsonObject &object,
 /// OpenAI's default for a completion.
 static constexpr int64_t completionTokens = 16;
 
-/// Of an answer whose length nobody asked for, as much as fits.
-static void fitLength(const JsonObject &object, const ServedModel &model,
-                      Request &request) {
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  if (!object.has("max_tokens") &&
-      request.options.maxTokens > model.model().context() - prompt)
-    request.options.maxTokens = -1;
-}
-
 /// Compiles the grammar that `field` asks for, where its errors are told.
 static absl::Status compileGrammar(const ServedModel &model,
                                    absl::string_view field, Request &request) {
@@ -321,7 +312,8 @@ static absl::Status readCompletion(const JsonObject &object,
     }
     Request &one = to.requests.emplace_back(request);
     one.prompt = std::move(prompt);
-    fitLength(object, *to.model, one);
+    if (!object.has("max_tokens"))
+      fitAnswer(one, to.model->model().context());
   }
   return absl::OkStatus();
 }

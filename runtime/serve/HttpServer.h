@@ -35,8 +35,8 @@ struct ListenOptions {
 class HttpServer {
 public:
   /// Takes the port, which refuses connections until start(). `context`
-  /// outlives it. Usage error for a host that is none of the machine's, or a
-  /// port that is taken; those of loadTls().
+  /// outlives it. Usage error for a host that is no address of the
+  /// machine, or a port that is taken; those of loadTls().
   static absl::StatusOr<std::unique_ptr<HttpServer>>
   bind(asio::io_context &context, const ListenOptions &options);
   ~HttpServer();

@@ -9,9 +9,7 @@
 #include "runtime/serve/ServedModel.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/MappedFile.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <ctime>
@@ -21,26 +19,18 @@
 namespace llamac::serve {
 
 absl::StatusOr<std::unique_ptr<ServedModel>>
-ServedModel::create(std::shared_ptr<const Model> model,
-                    const ServedModelOptions &options) {
-  if (!model->tokenizer())
-    return usageError(absl::StrCat(
-        model->path(), ": expected a model with a tokenizer, got one without"));
+ServedModel::create(std::string name, std::shared_ptr<const Model> model,
+                    std::unique_ptr<const ChatFormat> format,
+                    const AsyncEngineOptions &options) {
   std::unique_ptr<ServedModel> served(new ServedModel);
-  served->options = options;
-  if (!options.chatTemplate.empty()) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
-                            MappedFile::open(options.chatTemplate));
-    LLAMAC_ASSIGN_OR_RETURN(
-        served->format, ChatFormat::create(*model->tokenizer(), file->text(),
-                                           options.chatTemplate));
-  }
+  served->calledName = std::move(name);
+  served->format = std::move(format);
   const std::string identity = model->identity();
   served->identity = absl::StrFormat(
       "fp_%016x", XXH3_64bits(identity.data(), identity.size()));
   served->start = std::time(nullptr);
-  LLAMAC_ASSIGN_OR_RETURN(
-      served->engine, AsyncEngine::create(std::move(model), options.engine));
+  LLAMAC_ASSIGN_OR_RETURN(served->engine,
+                          AsyncEngine::create(std::move(model), options));
   if (const auto chat = served->chat(); chat.ok())
     for (const ToolCallSyntax &syntax : toolCallSyntaxes())
       if (!served->calls &&

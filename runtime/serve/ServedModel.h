@@ -24,23 +24,18 @@
 
 namespace llamac::serve {
 
-/// What to serve a model as.
-struct ServedModelOptions {
-  std::string name;
-  AsyncEngineOptions engine = {};
-  std::string chatTemplate = {}; ///< A file; empty: the model's own.
-};
-
 /// A model that is ready for requests. Its functions may be called by any
 /// thread.
 class ServedModel {
 public:
-  /// Errors: those of AsyncEngine::create() and of the template's file; usage
-  /// for a model without a tokenizer.
+  /// `model` has a tokenizer. Conversations are written by `format`, or as the
+  /// model says where that is null. Errors: those of AsyncEngine::create().
   static absl::StatusOr<std::unique_ptr<ServedModel>>
-  create(std::shared_ptr<const Model> model, const ServedModelOptions &options);
+  create(std::string name, std::shared_ptr<const Model> model,
+         std::unique_ptr<const ChatFormat> format,
+         const AsyncEngineOptions &options);
 
-  const std::string &name() const { return options.name; }
+  const std::string &name() const { return calledName; }
   const Model &model() const { return engine->model(); }
   const Tokenizer &tokenizer() const { return *model().tokenizer(); }
   AsyncEngine &requests() const { return *engine; }
@@ -66,7 +61,7 @@ public:
 private:
   ServedModel() = default;
 
-  ServedModelOptions options;
+  std::string calledName;
   std::unique_ptr<AsyncEngine> engine;
   std::unique_ptr<const ChatFormat> format; ///< Null: the model's own.
   const ToolCallSyntax *calls = nullptr;

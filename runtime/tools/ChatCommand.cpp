@@ -268,9 +268,7 @@ absl::StatusOr<Request> Chat::makeRequest() const {
         " tokens with this message, and ", most,
         " fit; /clear begins a new one, a plan compiled with a larger -c "
         "holds more"));
-  // Of an answer, as much as fits.
-  if (request.options.maxTokens > most - prompt)
-    request.options.maxTokens = -1;
+  fitAnswer(request, most);
   return request;
 }
 
@@ -403,6 +401,19 @@ absl::Status Chat::regenerate(const std::string &) {
   return status;
 }
 
+/// Checks the options of `request`, whose prompt is still to come, and compiles
+/// its grammar. Errors: those of Scheduler::prepare().
+static absl::Status prepareOptions(const Scheduler &scheduler,
+                                   Request &request) {
+  // With the shortest of prompts, so that only options can be wrong.
+  Request probe = request;
+  probe.prompt = {0};
+  probe.options.maxTokens = std::min(request.options.maxTokens, int64_t{1});
+  LLAMAC_RETURN_IF_ERROR(scheduler.prepare(probe));
+  request.options.sampling.grammar = probe.options.sampling.grammar;
+  return absl::OkStatus();
+}
+
 absl::Status Chat::set(const std::string &argument) {
   const size_t space = std::min(argument.find(' '), argument.size());
   const std::string name = argument.substr(0, space);
@@ -417,14 +428,8 @@ absl::Status Chat::set(const std::string &argument) {
     say(line);
     return absl::OkStatus();
   }
-  return settings.set(name, value, [&](Request &request) -> absl::Status {
-    // With the shortest of prompts, so that only what is set can be wrong.
-    Request probe = request;
-    probe.prompt = {0};
-    probe.options.maxTokens = std::min(request.options.maxTokens, int64_t{1});
-    LLAMAC_RETURN_IF_ERROR(scheduler->prepare(probe));
-    request.options.sampling.grammar = probe.options.sampling.grammar;
-    return absl::OkStatus();
+  return settings.set(name, value, [&](Request &request) {
+    return prepareOptions(*scheduler, request);
   });
 }
 
@@ -481,13 +486,8 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
   request.options.maxTokens = options.maxTokens.value_or(mostChatTokens);
   request.options.sampling = samplingOf(options, model->plan().sampling.get());
   request.grammar = options.grammar;
-  if (request.grammar) {
-    Request probe = request;
-    probe.prompt = {0};
-    probe.options.maxTokens = 1;
-    LLAMAC_RETURN_IF_ERROR(scheduler->prepare(probe));
-    request.options.sampling.grammar = probe.options.sampling.grammar;
-  }
+  if (request.grammar)
+    LLAMAC_RETURN_IF_ERROR(prepareOptions(*scheduler, request));
   const bool isTerminal = isatty(fileno(in)) && isatty(fileno(out));
   std::unique_ptr<LineInput> input;
   if (isTerminal) {

@@ -140,11 +140,8 @@ static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
       .add("-s,--seed", sampling.seed, "SEED",
            "Seed of the samples (default: a random one, which is printed)")
       ->check(seedNumber());
-  generation
-      .add("--stop", generate.stopStrings, "TEXT",
-           "Text that ends the answer; may be given more than once")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  generation.addRepeated("--stop", generate.stopStrings, "TEXT",
+                         "Text that ends the answer");
   generation.addFlag("!--ignore-eos", generate.stopAtStopIds,
                      "Go on after a stop token");
 
@@ -160,12 +157,8 @@ static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
                         "in the answer");
   generation.addDefault("--presence-penalty", sampling.presencePenalty, "X",
                         "The same, but once");
-  generation
-      .add("--logit-bias", options.logitBias, "ID=VALUE",
-           "Add VALUE, -100 to 100, to a token's logit; may be given more "
-           "than once")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  generation.addRepeated("--logit-bias", options.logitBias, "ID=VALUE",
+                         "Add VALUE, -100 to 100, to a token's logit");
 
   const OptionGroup grammars{app, "Grammar of the answer"};
   grammars.add("--json-schema", options.jsonSchema, "SCHEMA",
@@ -351,12 +344,8 @@ void addServeOptions(CLI::App &app, ServeOptions &options) {
   network.add("--tls-cert", options.certificate, "FILE",
               "Serve https, by this certificate in PEM");
   network.add("--tls-key", options.key, "FILE", "The certificate's key");
-  network
-      .add("--cors", options.origins, "ORIGIN",
-           "Let pages of this origin call, or of any by *; may be given more "
-           "than once")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  network.addRepeated("--cors", options.origins, "ORIGIN",
+                      "Let pages of this origin call, or of any by *");
   CLI::Option *keys = network.add("--api-key-file", options.keyFile, "FILE",
                                   "Take requests with one of the keys of this "
                                   "file alone, one a line");

@@ -43,6 +43,15 @@ struct OptionGroup {
                           const std::string &text) const {
     return add(names, value, type, text)->capture_default_str();
   }
+  /// One that may be given more than once, each time with a value.
+  CLI::Option *addRepeated(const std::string &names,
+                           std::vector<std::string> &values,
+                           const std::string &type,
+                           const std::string &text) const {
+    return add(names, values, type, text + "; may be given more than once")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
   CLI::Option *addFlag(const std::string &names, bool &value,
                        const std::string &text) const {
     return app.add_flag(names, value, text)->group(heading);

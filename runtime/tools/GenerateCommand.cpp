@@ -283,11 +283,8 @@ absl::Status Generation::readRequest(absl::string_view line,
         return format->prompt(std::move(conversation));
       },
       request));
-  // Of an answer whose length nobody asked for, as much as fits.
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  if (!object.has("max_tokens") &&
-      request.options.maxTokens > scheduler->mostTokens() - prompt)
-    request.options.maxTokens = -1;
+  if (!object.has("max_tokens"))
+    fitAnswer(request, scheduler->mostTokens());
   return withContext(scheduler->prepare(request), where);
 }
 

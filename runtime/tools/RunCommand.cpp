@@ -13,6 +13,7 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/MappedFile.h"
+#include "runtime/tools/Conversation.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -185,12 +186,11 @@ static absl::StatusOr<std::vector<int32_t>> promptIds(const RunSubject &subject,
   LLAMAC_ASSIGN_OR_RETURN(
       const std::unique_ptr<const ChatFormat> format,
       chatFormatOf(*subject.decoder.tokenizer(), options.chat));
-  auto messages = nlohmann::ordered_json::array();
-  if (options.chat.system)
-    messages.push_back({{"role", "system"}, {"content", *options.chat.system}});
-  messages.push_back({{"role", "user"}, {"content", text}});
+  Conversation conversation;
+  conversation.setSystem(options.chat.system);
+  conversation.add("user", text);
   return format->prompt(
-      {.messages = messages.dump(), .addGenerationPrompt = true});
+      {.messages = conversation.json(), .addGenerationPrompt = true});
 }
 
 /// Says, where nobody asked for it, what the prompt became.

@@ -12,6 +12,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/serve/Service.h"
+#include "runtime/tools/ChatOptions.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -157,6 +158,9 @@ serveCommand(const ServeOptions &options,
                  load,
              std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkServe(options));
+  ChatOptions chat;
+  chat.templateFile = options.chatTemplate;
+  LLAMAC_RETURN_IF_ERROR(prepareChat(chat));
   ServiceOptions serving;
   LLAMAC_ASSIGN_OR_RETURN(serving.keys, readKeys(options.keyFile));
   serving.origins = options.origins;
@@ -181,14 +185,21 @@ serveCommand(const ServeOptions &options,
     const NamedPath named = parseModel(text);
     LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                             load(named.path));
-    ServedModelOptions served;
-    served.name = named.name;
-    served.chatTemplate = options.chatTemplate;
-    served.engine.scheduler = options.scheduler;
-    served.engine.scheduler.profileInterval = 1;
-    served.engine.maxWaiting = options.maxQueue;
+    if (!model->tokenizer())
+      return usageError(
+          absl::StrCat(model->path(),
+                       ": expected a model with a tokenizer, got one without"));
+    std::unique_ptr<const ChatFormat> format;
+    if (!chat.templateFile.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(format, chatFormatOf(*model->tokenizer(), chat));
+    }
+    AsyncEngineOptions engine;
+    engine.scheduler = options.scheduler;
+    engine.scheduler.profileInterval = 1;
+    engine.maxWaiting = options.maxQueue;
     LLAMAC_ASSIGN_OR_RETURN(models.emplace_back(),
-                            ServedModel::create(std::move(model), served));
+                            ServedModel::create(named.name, std::move(model),
+                                                std::move(format), engine));
   }
   Service service(context, std::move(models), serving, *accessLog);
   service.requireLocalHost(server->isLoopback() && serving.keys.empty());

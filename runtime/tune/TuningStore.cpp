@@ -103,9 +103,8 @@ static const Json *find(const Json &object, const char *name) {
 static absl::Status
 wrong(const std::string &place, absl::string_view expected, const Json *got,
       absl::Status (*makeError)(absl::string_view) = badFileError) {
-  return makeError(
-      absl::StrCat(place, ": expected ", expected, ", got ",
-                   got ? jsonText(*got, -1).substr(0, 80) : "none"));
+  return makeError(absl::StrCat(place, ": expected ", expected, ", got ",
+                                got ? jsonText(*got).substr(0, 80) : "none"));
 }
 
 static absl::StatusOr<TuningEntry> fromJson(const std::string &place,
@@ -335,8 +334,7 @@ absl::StatusOr<int> TuningStore::keep(absl::Span<const TuningEntry> entries) {
     const TuningEntry &entry = entries[i];
     Statement insert(database.get(), insertEntry,
                      {entry.device, entry.generator, entry.kernel,
-                      jsonText(toJson(entry), -1),
-                      entry.imported ? "yes" : ""});
+                      jsonText(toJson(entry)), entry.imported ? "yes" : ""});
     insert.nextRow();
     code = insert.result();
     taken += sqlite3_changes(database.get());

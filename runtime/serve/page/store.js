@@ -20,7 +20,7 @@ function keep(name, value, area = "localStorage") {
   }
 }
 
-// A kept object, or {} where there is none.
+// A stored object, or {} if it is missing.
 function keptObject(name) {
   try {
     return Object(JSON.parse(kept(name)));
