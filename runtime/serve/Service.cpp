@@ -150,6 +150,12 @@ static bool isLocalName(absl::string_view name) {
           }));
 }
 
+/// Whether pages of `origin` may call.
+bool Service::isFriend(absl::string_view origin) const {
+  return absl::c_linear_search(options.origins, origin) ||
+         absl::c_linear_search(options.origins, "*");
+}
+
 /// A page of another site must neither use the server nor read its answers.
 std::optional<HttpAnswer> Service::refuseOrigin(const HttpRequest &head) const {
   const absl::string_view host = fieldOf(head, http::field::host);
@@ -159,8 +165,7 @@ std::optional<HttpAnswer> Service::refuseOrigin(const HttpRequest &head) const {
     return errorAnswer(403, "Host: expected localhost, as the server listens "
                             "there alone; see --host");
   const absl::string_view origin = fieldOf(head, http::field::origin);
-  if (origin.empty() || absl::c_linear_search(options.origins, origin) ||
-      absl::c_linear_search(options.origins, "*") ||
+  if (origin.empty() || isFriend(origin) ||
       absl::EndsWith(origin, absl::StrCat("://", host)))
     return std::nullopt;
   return errorAnswer(403, "Origin: expected this server, or one that --cors "
@@ -250,7 +255,7 @@ void Service::addCommonFields(HttpExchange &exchange, Entry &entry) const {
     exchange.addField("traceparent", entry.traceparent);
   }
   const absl::string_view origin = fieldOf(request, http::field::origin);
-  if (!origin.empty() && !options.origins.empty()) {
+  if (!origin.empty() && isFriend(origin)) {
     exchange.addField("Access-Control-Allow-Origin", std::string(origin));
     exchange.addField("Vary", "Origin");
     exchange.addField("Access-Control-Expose-Headers", "X-Request-Id");

@@ -68,6 +68,7 @@ private:
   std::optional<HttpAnswer> refuse(const HttpRequest &head,
                                    const Route *route) const;
   std::optional<HttpAnswer> refuseOrigin(const HttpRequest &head) const;
+  bool isFriend(absl::string_view origin) const;
   bool hasKey(const HttpRequest &head) const;
   void addCommonFields(HttpExchange &exchange, Entry &entry) const;
   void write(const Entry &entry);

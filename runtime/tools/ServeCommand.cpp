@@ -70,6 +70,10 @@ absl::Status checkServe(const ServeOptions &options) {
                                      "names, got two of ",
                                      model.name, "; NAME=", model.path,
                                      " gives another one"));
+  if (options.models.size() > 1 && !options.scheduler.prefixFile.empty())
+    return usageError(absl::StrCat("--prefix-cache: expected one model, whose "
+                                   "file it is, got ",
+                                   options.models.size()));
   if (options.certificate.empty() != options.key.empty())
     return usageError("--tls-cert and --tls-key: expected both, got one");
   for (const std::string &origin : options.origins)
