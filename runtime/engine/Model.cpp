@@ -118,11 +118,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   }
   times.weights = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
-  if (model->text) {
+  if (model->text)
     model->grammarCompiler = std::make_shared<GrammarCompiler>(
         *model->text, model->modelConfig.vocabSize, model->stopIds());
-    model->chat = ChatFormat::create(*model->text);
-  }
   times.tokenizer = lap();
   return model;
 }
@@ -186,14 +184,6 @@ absl::Span<const int32_t> Model::stopIds() const {
   if (!plan().tokenizer)
     return {};
   return plan().tokenizer->stopIds;
-}
-
-absl::StatusOr<const ChatFormat *> Model::chatFormat() const {
-  if (!text)
-    return usageError(absl::StrCat(path(), ": the plan has no tokenizer"));
-  if (!chat.ok())
-    return withContext(chat.status(), path());
-  return chat->get();
 }
 
 absl::StatusOr<std::vector<int32_t>> Model::encode(absl::string_view prompt,

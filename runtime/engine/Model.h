@@ -11,7 +11,6 @@
 
 #include "runtime/base/ModelConfig.h"
 #include "runtime/device/Device.h"
-#include "runtime/engine/ChatFormat.h"
 #include "runtime/engine/Devices.h"
 #include "runtime/engine/Grammar.h"
 #include "runtime/engine/Sampler.h"
@@ -104,15 +103,6 @@ public:
   /// Null when the plan has none.
   const Tokenizer *tokenizer() const { return text.get(); }
 
-  /// Whether the plan has chat templates; they may yet be of no use.
-  bool hasChatTemplate() const {
-    return text && !text->vocabulary().chatTemplates().empty();
-  }
-
-  /// How conversations are written. Errors: those of ChatFormat::create(); a
-  /// usage error without a tokenizer.
-  absl::StatusOr<const ChatFormat *> chatFormat() const;
-
   /// The ids that end an answer.
   absl::Span<const int32_t> stopIds() const;
 
@@ -144,8 +134,7 @@ private:
   std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.
   std::shared_ptr<LoadedCode> kernels;
   std::shared_ptr<const Tokenizer> text;
-  std::shared_ptr<GrammarCompiler> grammarCompiler;       ///< Of `text`.
-  absl::StatusOr<std::shared_ptr<const ChatFormat>> chat; ///< Of `text`.
+  std::shared_ptr<GrammarCompiler> grammarCompiler; ///< Of `text`.
   LoadTimes times;
 };
 

@@ -20,7 +20,7 @@ namespace llamac::serve {
 
 absl::StatusOr<std::unique_ptr<ServedModel>>
 ServedModel::create(std::string name, std::shared_ptr<const Model> model,
-                    std::unique_ptr<const ChatFormat> format,
+                    absl::StatusOr<std::unique_ptr<const ChatFormat>> format,
                     const AsyncEngineOptions &options) {
   std::unique_ptr<ServedModel> served(new ServedModel);
   served->calledName = std::move(name);
@@ -31,11 +31,10 @@ ServedModel::create(std::string name, std::shared_ptr<const Model> model,
   served->start = std::time(nullptr);
   LLAMAC_ASSIGN_OR_RETURN(served->engine,
                           AsyncEngine::create(std::move(model), options));
-  if (const auto chat = served->chat(); chat.ok())
-    for (const ToolCallSyntax &syntax : toolCallSyntaxes())
-      if (!served->calls &&
-          (*chat)->mentions(syntax.templateMark, /*withTools=*/true))
-        served->calls = &syntax;
+  for (const ToolCallSyntax &syntax : toolCallSyntaxes())
+    if (!served->calls && served->format.ok() &&
+        (*served->format)->mentions(syntax.templateMark, /*withTools=*/true))
+      served->calls = &syntax;
   return served;
 }
 

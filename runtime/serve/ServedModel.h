@@ -28,11 +28,11 @@ namespace llamac::serve {
 /// thread.
 class ServedModel {
 public:
-  /// `model` has a tokenizer. Conversations are written by `format`, or as the
-  /// model says where that is null. Errors: those of AsyncEngine::create().
+  /// `model` has a tokenizer. Conversations are written by `format`, or refused
+  /// with its error. Errors: those of AsyncEngine::create().
   static absl::StatusOr<std::unique_ptr<ServedModel>>
   create(std::string name, std::shared_ptr<const Model> model,
-         std::unique_ptr<const ChatFormat> format,
+         absl::StatusOr<std::unique_ptr<const ChatFormat>> format,
          const AsyncEngineOptions &options);
 
   const std::string &name() const { return calledName; }
@@ -40,9 +40,11 @@ public:
   const Tokenizer &tokenizer() const { return *model().tokenizer(); }
   AsyncEngine &requests() const { return *engine; }
 
-  /// How conversations are written. Errors: those of Model::chatFormat().
+  /// How conversations are written. Errors: that of create()'s `format`.
   absl::StatusOr<const ChatFormat *> chat() const {
-    return format ? format.get() : model().chatFormat();
+    if (!format.ok())
+      return format.status();
+    return format->get();
   }
 
   /// How it calls tools; null where its template says of no known way.
@@ -63,7 +65,7 @@ private:
 
   std::string calledName;
   std::unique_ptr<AsyncEngine> engine;
-  std::unique_ptr<const ChatFormat> format; ///< Null: the model's own.
+  absl::StatusOr<std::unique_ptr<const ChatFormat>> format;
   const ToolCallSyntax *calls = nullptr;
   std::string identity;
   int64_t start = 0;

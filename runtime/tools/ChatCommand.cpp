@@ -472,13 +472,9 @@ absl::Status prepareChatCommand(ChatCommandOptions &options) {
 absl::Status chatCommand(const std::shared_ptr<const Model> &model,
                          const ChatCommandOptions &options, std::FILE *in,
                          std::FILE *out, std::FILE *log) {
-  if (!model->tokenizer())
-    return usageError(absl::StrCat(
-        model->path(), ": expected a model with a tokenizer, got one without"));
-  absl::StatusOr<std::unique_ptr<const ChatFormat>> format =
-      chatFormatOf(*model->tokenizer(), options.chat);
-  if (!format.ok())
-    return withContext(format.status(), model->path());
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<const ChatFormat> format,
+      chatFormatOf(model->path(), model->tokenizer(), options.chat));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                           Scheduler::create(model));
   Request request;
@@ -504,7 +500,7 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
   } else {
     input = plainLines(in);
   }
-  return Chat(*model, options, *std::move(format), std::move(scheduler),
+  return Chat(*model, options, std::move(format), std::move(scheduler),
               ChatSettings(std::move(request)), out, log)
       .run(*input, isTerminal);
 }

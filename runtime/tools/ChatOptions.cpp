@@ -14,6 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <utility>
+
 namespace llamac {
 
 absl::Status checkUtf8(absl::string_view what, absl::string_view text) {
@@ -42,11 +44,16 @@ bool hasChatTemplate(const Tokenizer &tokenizer, const ChatOptions &options) {
 }
 
 absl::StatusOr<std::unique_ptr<const ChatFormat>>
-chatFormatOf(const Tokenizer &tokenizer, const ChatOptions &options) {
-  return options.templateFile.empty()
-             ? ChatFormat::create(tokenizer)
-             : ChatFormat::create(tokenizer, options.templateText,
-                                  options.templateFile);
+chatFormatOf(absl::string_view path, const Tokenizer *tokenizer,
+             const ChatOptions &options) {
+  if (!tokenizer)
+    return usageError(absl::StrCat(
+        path, ": expected a model with a tokenizer, got one without"));
+  auto format = options.templateFile.empty()
+                    ? ChatFormat::create(*tokenizer)
+                    : ChatFormat::create(*tokenizer, options.templateText,
+                                         options.templateFile);
+  return format.ok() ? std::move(format) : withContext(format.status(), path);
 }
 
 } // namespace llamac

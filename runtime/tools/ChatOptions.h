@@ -41,9 +41,12 @@ absl::Status prepareChat(ChatOptions &options);
 /// of the model.
 bool hasChatTemplate(const Tokenizer &tokenizer, const ChatOptions &options);
 
-/// Of that template. Errors: those of ChatFormat::create().
+/// Of that template, for the model at `path`; `tokenizer` is null where it has
+/// none. Errors, with the path: usage without a tokenizer; those of
+/// ChatFormat::create().
 absl::StatusOr<std::unique_ptr<const ChatFormat>>
-chatFormatOf(const Tokenizer &tokenizer, const ChatOptions &options);
+chatFormatOf(absl::string_view path, const Tokenizer *tokenizer,
+             const ChatOptions &options);
 
 /// `text` as standard input and the command line give it; usage error, with
 /// `what`, where it is not UTF-8.

@@ -20,6 +20,7 @@
 #include "runtime/engine/RequestJson.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/LineFiles.h"
+#include "runtime/tools/ChatOptions.h"
 #include "runtime/tools/RunCommand.h"
 
 #include "absl/container/flat_hash_set.h"
@@ -100,6 +101,7 @@ public:
   Generation(const Model &model, const GenerateCommandOptions &options,
              std::FILE *out, std::FILE *log)
       : model(model), options(options), out(out), log(log),
+        chat(chatFormatOf(model.path(), model.tokenizer(), {})),
         progress(options.quiet) {}
 
   absl::Status run(const std::shared_ptr<const Model> &shared);
@@ -122,6 +124,7 @@ private:
   const Model &model;
   const GenerateCommandOptions &options;
   std::FILE *out, *log;
+  const absl::StatusOr<std::unique_ptr<const ChatFormat>> chat;
   Progress progress;
   std::unique_ptr<LineReader> input;
   std::unique_ptr<LineAppender> output; ///< Null: `out`.
@@ -279,8 +282,9 @@ absl::Status Generation::readRequest(absl::string_view line,
       },
       [&](ChatTemplateInputs conversation)
           -> absl::StatusOr<std::vector<int32_t>> {
-        LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, model.chatFormat());
-        return format->prompt(std::move(conversation));
+        if (!chat.ok())
+          return chat.status();
+        return (*chat)->prompt(std::move(conversation));
       },
       request));
   if (!object.has("max_tokens"))

@@ -185,7 +185,7 @@ static absl::StatusOr<std::vector<int32_t>> promptIds(const RunSubject &subject,
     return subject.encode(text, options.special);
   LLAMAC_ASSIGN_OR_RETURN(
       const std::unique_ptr<const ChatFormat> format,
-      chatFormatOf(*subject.decoder.tokenizer(), options.chat));
+      chatFormatOf(subject.path, subject.decoder.tokenizer(), options.chat));
   Conversation conversation;
   conversation.setSystem(options.chat.system);
   conversation.add("user", text);

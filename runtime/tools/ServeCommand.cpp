@@ -189,14 +189,10 @@ serveCommand(const ServeOptions &options,
     const NamedPath named = parseModel(text);
     LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                             load(named.path));
-    if (!model->tokenizer())
-      return usageError(
-          absl::StrCat(model->path(),
-                       ": expected a model with a tokenizer, got one without"));
-    std::unique_ptr<const ChatFormat> format;
-    if (!chat.templateFile.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(format, chatFormatOf(*model->tokenizer(), chat));
-    }
+    auto format = chatFormatOf(model->path(), model->tokenizer(), chat);
+    // Prompts that are no conversations need no template of the model.
+    if (!format.ok() && !(model->tokenizer() && chat.templateFile.empty()))
+      return format.status();
     AsyncEngineOptions engine;
     engine.scheduler = options.scheduler;
     engine.scheduler.profileInterval = 1;
