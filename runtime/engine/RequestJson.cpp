@@ -11,12 +11,14 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/ChatMessages.h"
 #include "runtime/engine/RequestOptions.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@
 namespace llamac {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -120,19 +123,27 @@ static absl::Status read(const Member &member, std::vector<std::string> *to) {
   return absl::OkStatus();
 }
 
-static absl::Status read(const Member &member, std::vector<int32_t> *to) {
-  const json &value = member.value();
+absl::StatusOr<std::vector<int32_t>> readIds(const JsonObject &object,
+                                             absl::string_view key,
+                                             const json &value, int64_t end) {
   if (!value.is_array())
-    return member.fail("an array of token ids");
-  to->clear();
-  to->reserve(value.size());
-  for (const json &item : value) {
-    if (!item.is_number_integer() || item.get<int64_t>() < 0 ||
-        item.get<int64_t>() > std::numeric_limits<int32_t>::max())
-      return member.object.wrongType(member.name, "an array of token ids",
-                                     item);
-    to->push_back(item.get<int32_t>());
+    return object.wrongType(key, "an array of token ids", value);
+  std::vector<int32_t> ids;
+  ids.reserve(value.size());
+  for (const json &id : value) {
+    // A number above those of int64_t is a negative one in them.
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
+        id.get<int64_t>() >= end)
+      return object.wrongType(
+          key, absl::StrCat("0 to ", end - 1, " in an array of token ids"), id);
+    ids.push_back(id.get<int32_t>());
   }
+  return ids;
+}
+
+static absl::Status read(const Member &member, std::vector<int32_t> *to) {
+  LLAMAC_ASSIGN_OR_RETURN(*to,
+                          readIds(member.object, member.name, member.value()));
   return absl::OkStatus();
 }
 
@@ -265,37 +276,36 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
   return absl::OkStatus();
 }
 
-/// The text of an array of JSON; "" where there is none.
-static absl::StatusOr<std::string> arrayText(const Member &member) {
-  if (!member.object.has(member.name))
-    return "";
-  if (!member.value().is_array())
-    return asUsage(member.fail("an array"));
-  return member.object.textOf(member.name, member.text);
+std::vector<absl::string_view> promptFields() {
+  std::vector<absl::string_view> fields = {"prompt", "tokens"};
+  fields.insert(fields.end(), std::begin(chatRequestFields),
+                std::end(chatRequestFields));
+  return fields;
 }
 
-absl::Status readPrompt(const JsonObject &object, absl::string_view text,
-                        PromptEncoder encode, ChatEncoder write,
-                        Request &request) {
+absl::Status
+readPrompt(const JsonObject &object, absl::string_view text,
+           PromptEncoder encode,
+           const absl::StatusOr<std::unique_ptr<const ChatFormat>> &chat,
+           Request &request) {
   const bool hasPrompt = object.has("prompt"), hasTokens = object.has("tokens"),
              hasMessages = object.has("messages");
   if (hasPrompt + hasTokens + hasMessages != 1)
     return asUsage(object.fail("prompt", "one of prompt, tokens and messages",
                                hasPrompt || hasTokens || hasMessages ? "several"
                                                                      : "none"));
-  if (object.has("tools") && !hasMessages)
-    return asUsage(object.fail("tools", "messages beside it", "none"));
+  for (const absl::string_view field : chatRequestFields)
+    if (object.has(field) && !hasMessages)
+      return asUsage(object.fail(field, "messages beside it", "none"));
   if (hasTokens)
     return asUsage(read(Member{object, "tokens", text}, &request.prompt));
   if (hasMessages) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string messages,
-                            arrayText({object, "messages", text}));
-    LLAMAC_ASSIGN_OR_RETURN(std::string tools,
-                            arrayText({object, "tools", text}));
+    LLAMAC_RETURN_IF_ERROR(chat.status());
+    auto conversation = readChatRequest(object, text, **chat);
+    if (!conversation.ok())
+      return asUsage(conversation.status());
     LLAMAC_ASSIGN_OR_RETURN(request.prompt,
-                            write({.messages = std::move(messages),
-                                   .tools = std::move(tools),
-                                   .addGenerationPrompt = true}));
+                            (*chat)->prompt(std::move(conversation->inputs)));
     return absl::OkStatus();
   }
   const Member prompt{object, "prompt", text};
@@ -306,6 +316,30 @@ absl::Status readPrompt(const JsonObject &object, absl::string_view text,
   LLAMAC_ASSIGN_OR_RETURN(
       request.prompt, encode(prompt.value().get_ref<const std::string &>()));
   return absl::OkStatus();
+}
+
+/// A token, with its text where `tokenizer` is not null and has it.
+static ordered_json logprobJson(const TokenLogprob &token,
+                                const Tokenizer *tokenizer) {
+  ordered_json one = {{"id", token.id}};
+  if (tokenizer)
+    one["token"] = std::string(tokenizer->tokenBytes(token.id).value_or(""));
+  one["logprob"] = token.logprob;
+  return one;
+}
+
+ordered_json logprobsJson(absl::Span<const TokenLogprobs> tokens,
+                          const Tokenizer *tokenizer) {
+  ordered_json list = ordered_json::array();
+  for (const TokenLogprobs &token : tokens) {
+    ordered_json one = logprobJson(token.chosen, tokenizer);
+    one["rank"] = token.rank;
+    one["top_logprobs"] = ordered_json::array();
+    for (const TokenLogprob &other : token.alternatives)
+      one["top_logprobs"].push_back(logprobJson(other, tokenizer));
+    list.push_back(std::move(one));
+  }
+  return list;
 }
 
 absl::string_view finishReason(StopReason reason) {

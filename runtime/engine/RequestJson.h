@@ -14,7 +14,7 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_REQUESTJSON_H
 #define LLAMAC_RUNTIME_ENGINE_REQUESTJSON_H
 
-#include "runtime/chat/ChatTemplate.h"
+#include "runtime/engine/ChatFormat.h"
 #include "runtime/engine/Request.h"
 #include "runtime/io/JsonReader.h"
 
@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace llamac {
@@ -42,21 +43,32 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
                                absl::Span<const absl::string_view> others,
                                Request &request);
 
-/// The ids of a prompt that is a conversation.
-using ChatEncoder = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
-    ChatTemplateInputs conversation)>;
+/// The token ids in `value`, which is member `key` of `object` or a part of it.
+/// An error for what is no array of ids from 0 to `end` - 1.
+absl::StatusOr<std::vector<int32_t>> readIds(const JsonObject &object,
+                                             absl::string_view key,
+                                             const nlohmann::json &value,
+                                             int64_t end = int64_t{1} << 31);
 
 /// The fields that readPrompt() reads.
-inline constexpr absl::string_view promptFields[] = {"prompt", "tokens",
-                                                     "messages", "tools"};
+std::vector<absl::string_view> promptFields();
 
 /// Sets the prompt, by one of the fields `prompt`, text or ids, `tokens`, ids,
-/// and `messages`, with `tools` perhaps, of `object`, which was parsed from
-/// `text`. Usage error for none or several, a wrong type, and those of the
-/// encoders.
-absl::Status readPrompt(const JsonObject &object, absl::string_view text,
-                        PromptEncoder encode, ChatEncoder write,
-                        Request &request);
+/// and `messages`, which `chat` writes with the others of chatRequestFields, of
+/// `object`, which was parsed from `text`. Usage error for none or several, a
+/// wrong type, and for those of readChatRequest(); that of `chat` where it is
+/// needed; those of the encoder.
+absl::Status
+readPrompt(const JsonObject &object, absl::string_view text,
+           PromptEncoder encode,
+           const absl::StatusOr<std::unique_ptr<const ChatFormat>> &chat,
+           Request &request);
+
+/// The array that answers have for `tokens`: of each its id, its text where
+/// `tokenizer` is not null, logprob, rank, and in top_logprobs its
+/// alternatives.
+nlohmann::ordered_json logprobsJson(absl::Span<const TokenLogprobs> tokens,
+                                    const Tokenizer *tokenizer);
 
 /// OpenAI's finish_reason: "stop", or "length" where the answer was cut off;
 /// vLLM's "abort" where somebody ended it.

@@ -11,8 +11,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/ChatMessages.h"
 #include "runtime/engine/RequestJson.h"
-#include "runtime/serve/ChatMessages.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -35,24 +35,16 @@ absl::StatusOr<JsonDocument> readBody(absl::string_view text) {
 // Fields
 //===----------------------------------------------------------------------===//
 
-// Those that this file reads; requestOptions() has the others.
+// Those that this file reads beside chatRequestFields; requestOptions() has the
+// others.
 static constexpr absl::string_view commonFields[] = {
     "model", "stream", "stream_options", "logprobs", "user"};
-static constexpr absl::string_view chatFields[] = {"messages",
-                                                   "tools",
-                                                   "tool_choice",
-                                                   "parallel_tool_calls",
-                                                   "top_logprobs",
-                                                   "max_completion_tokens",
-                                                   "reasoning_effort",
-                                                   "chat_template_kwargs",
-                                                   "documents",
-                                                   "safety_identifier",
-                                                   "prompt_cache_key",
-                                                   "service_tier",
-                                                   "store",
-                                                   "metadata",
-                                                   "modalities"};
+static constexpr absl::string_view chatFields[] = {
+    "tool_choice",       "parallel_tool_calls",
+    "top_logprobs",      "max_completion_tokens",
+    "safety_identifier", "prompt_cache_key",
+    "service_tier",      "store",
+    "metadata",          "modalities"};
 static constexpr absl::string_view completionFields[] = {"prompt", "echo",
                                                          "best_of", "suffix"};
 
@@ -213,31 +205,29 @@ static absl::Status readConversation(const JsonObject &object,
                                      absl::string_view text, ApiRequest &to,
                                      Request &request) {
   LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, to.model->chat());
-  LLAMAC_ASSIGN_OR_RETURN(ChatTemplateInputs inputs,
-                          readChatInputs(object, text, *format));
-  LLAMAC_ASSIGN_OR_RETURN(const ToolChoice choice, readTools(object, text));
+  LLAMAC_ASSIGN_OR_RETURN(const ChatRequest chat,
+                          readChatRequest(object, text, *format));
   LLAMAC_ASSIGN_OR_RETURN(const auto parallel,
                           object.optionalBool("parallel_tool_calls"));
-  const bool usesTools =
-      choice.kind != ToolChoice::None && !choice.tools.empty();
-  if (!usesTools) {
-    LLAMAC_ASSIGN_OR_RETURN(request.prompt, format->prompt(inputs));
+  const bool usesTools = !chat.inputs.tools.empty();
+  if (usesTools && !to.model->toolCalls())
+    return object.fail("tools",
+                       "none, as the model's chat template has them called in "
+                       "a way that is not known",
+                       "some");
+  LLAMAC_ASSIGN_OR_RETURN(request.prompt, format->prompt(chat.inputs));
+  if (!usesTools)
     return absl::OkStatus();
-  }
-  if (!to.model->toolCalls() || !format->mentions("tools", /*withTools=*/true))
-    return object.fail(
-        "tools", "none, as the model's chat template knows no tools", "some");
   to.tools = to.model->toolCalls();
   to.mostCalls = parallel.value_or(true) ? to.mostCalls : 1;
-  inputs.tools = object.textOf("tools", text);
-  LLAMAC_ASSIGN_OR_RETURN(request.prompt, format->prompt(inputs));
-  if (choice.kind != ToolChoice::Required)
+  if (chat.tools.kind != ToolChoice::Required)
     return absl::OkStatus();
   if (request.grammar)
     return object.fail("tool_choice", "no grammar beside a call that must come",
                        "one");
-  request.grammar = GrammarSource{
-      GrammarSource::JsonSchema, callSchema(choice.tools, to.tools->arguments)};
+  request.grammar =
+      GrammarSource{GrammarSource::JsonSchema,
+                    callSchema(chat.tools.tools, to.tools->arguments)};
   LLAMAC_RETURN_IF_ERROR(compileGrammar(*to.model, "tools", request));
   if (*to.tools->open) {
     to.begun = absl::StrCat(to.tools->open, "\n");
@@ -247,23 +237,6 @@ static absl::Status readConversation(const JsonObject &object,
     request.prompt.insert(request.prompt.end(), begun.begin(), begun.end());
   }
   return absl::OkStatus();
-}
-
-/// The ids in `value`, the member `key` of `object` or a part of it.
-static absl::StatusOr<std::vector<int32_t>> readIds(const JsonObject &object,
-                                                    absl::string_view key,
-                                                    const json &value,
-                                                    const ServedModel &model) {
-  if (!value.is_array())
-    return object.wrongType(key, "ids", value);
-  std::vector<int32_t> ids;
-  for (const json &id : value) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
-        id.get<int64_t>() >= model.tokenizer().vocabSize())
-      return object.wrongType(key, "ids of the vocabulary", id);
-    ids.push_back(id.get<int32_t>());
-  }
-  return ids;
 }
 
 /// The prompts of a completion: text, ids, or a list of either.
@@ -285,7 +258,7 @@ readPrompts(const JsonObject &object, const ServedModel &model) {
         prompts.emplace_back(),
         one.is_string()
             ? model.model().encode(one.get_ref<const std::string &>())
-            : readIds(object, "prompt", one, model));
+            : readIds(object, "prompt", one, model.tokenizer().vocabSize()));
   }
   return prompts;
 }
@@ -330,11 +303,15 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
       advisedSampling(to.model->model().plan().sampling.get());
   std::vector<absl::string_view> others(std::begin(commonFields),
                                         std::end(commonFields));
-  if (to.isChat)
-    others.insert(others.end(), std::begin(chatFields), std::end(chatFields));
-  else
-    others.insert(others.end(), std::begin(completionFields),
-                  std::end(completionFields));
+  const auto add = [&](absl::Span<const absl::string_view> fields) {
+    others.insert(others.end(), fields.begin(), fields.end());
+  };
+  if (to.isChat) {
+    add(chatFields);
+    add(chatRequestFields);
+  } else {
+    add(completionFields);
+  }
   LLAMAC_RETURN_IF_ERROR(readRequestFields(object, text, others, request));
   LLAMAC_RETURN_IF_ERROR(checkFixedFields(object));
   LLAMAC_RETURN_IF_ERROR(readStreaming(object, to));
@@ -363,21 +340,22 @@ absl::StatusOr<ApiRequest> readApiRequest(const ServedModels &models,
 absl::StatusOr<std::vector<int32_t>>
 readTokenizeRequest(const ServedModel &model, const JsonObject &object,
                     absl::string_view text) {
-  LLAMAC_RETURN_IF_ERROR(
-      object.checkMembers({{"model", "prompt", "add_special_tokens", "messages",
-                            "add_generation_prompt", "chat_template_kwargs",
-                            "reasoning_effort", "documents"}}));
+  std::vector<absl::string_view> known = {
+      "model", "prompt", "add_special_tokens", "add_generation_prompt"};
+  known.insert(known.end(), std::begin(chatRequestFields),
+               std::end(chatRequestFields));
+  LLAMAC_RETURN_IF_ERROR(object.checkMembers(known));
   if (object.has("messages") == object.has("prompt"))
     return object.fail("prompt", "one of prompt and messages",
                        object.has("prompt") ? "both" : "neither");
   if (object.has("messages")) {
     LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, model.chat());
-    LLAMAC_ASSIGN_OR_RETURN(ChatTemplateInputs inputs,
-                            readChatInputs(object, text, *format));
+    LLAMAC_ASSIGN_OR_RETURN(ChatRequest chat,
+                            readChatRequest(object, text, *format));
     LLAMAC_ASSIGN_OR_RETURN(const auto prompts,
                             object.optionalBool("add_generation_prompt"));
-    inputs.addGenerationPrompt = prompts.value_or(true);
-    return format->prompt(inputs);
+    chat.inputs.addGenerationPrompt = prompts.value_or(true);
+    return format->prompt(std::move(chat.inputs));
   }
   LLAMAC_ASSIGN_OR_RETURN(const auto prompt, object.optionalString("prompt"));
   LLAMAC_ASSIGN_OR_RETURN(const auto special,
@@ -391,7 +369,8 @@ readDetokenizeRequest(const ServedModel &model, const JsonObject &object) {
   LLAMAC_RETURN_IF_ERROR(object.checkMembers({{"model", "tokens"}}));
   if (!object.has("tokens"))
     return object.fail("tokens", "ids", "none");
-  return readIds(object, "tokens", object.raw()["tokens"], model);
+  return readIds(object, "tokens", object.raw()["tokens"],
+                 model.tokenizer().vocabSize());
 }
 
 } // namespace llamac::serve

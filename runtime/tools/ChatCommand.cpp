@@ -378,7 +378,8 @@ absl::Status Chat::save(const std::string &argument) {
 
 absl::Status Chat::load(const std::string &argument) {
   LLAMAC_RETURN_IF_ERROR(checkFile("/load", argument));
-  LLAMAC_ASSIGN_OR_RETURN(Conversation loaded, Conversation::load(argument));
+  LLAMAC_ASSIGN_OR_RETURN(Conversation loaded,
+                          Conversation::load(argument, *format));
   conversation = std::move(loaded);
   last.reset();
   if (!options.quiet)
@@ -388,16 +389,15 @@ absl::Status Chat::load(const std::string &argument) {
 }
 
 absl::Status Chat::regenerate(const std::string &) {
-  const std::vector<Message> &messages = conversation.messages();
-  if (messages.size() < 2 || messages.back().role != "assistant" ||
-      messages[messages.size() - 2].role != "user")
+  const auto &messages = conversation.messages();
+  if (messages.size() < 2 || messages.back()["role"] != "assistant" ||
+      messages[messages.size() - 2]["role"] != "user")
     return usageError("/regenerate: expected an answer before it, got none");
-  const std::string before = messages.back().content;
+  const Conversation before = conversation;
   conversation.removeLast();
-  const size_t count = messages.size();
   const absl::Status status = answer();
-  if (messages.size() == count)
-    conversation.add("assistant", before);
+  if (messages.size() < before.messages().size())
+    conversation = before;
   return status;
 }
 

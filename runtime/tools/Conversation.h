@@ -9,24 +9,24 @@
 #ifndef LLAMAC_RUNTIME_TOOLS_CONVERSATION_H
 #define LLAMAC_RUNTIME_TOOLS_CONVERSATION_H
 
+#include "runtime/engine/ChatFormat.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <nlohmann/json.hpp>
+
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace llamac {
-
-struct Message {
-  std::string role; ///< system, user or assistant.
-  std::string content;
-};
 
 /// What a user and a model have said, perhaps after a system message.
 class Conversation {
 public:
-  const std::vector<Message> &messages() const { return all; }
+  /// An array, as readMessages() gives it.
+  const nlohmann::ordered_json &messages() const { return all; }
 
   std::optional<std::string> system() const;
   void setSystem(const std::optional<std::string> &content);
@@ -35,26 +35,31 @@ public:
   bool isEmpty() const { return all.size() == (system() ? 1 : 0); }
 
   void add(std::string role, std::string content) {
-    all.push_back({std::move(role), std::move(content)});
+    all.push_back(message(std::move(role), std::move(content)));
   }
-  void removeLast() { all.pop_back(); }
+  void removeLast() { all.erase(all.size() - 1); }
   /// Leaves the system message alone.
-  void clear() { all.resize(system() ? 1 : 0); }
+  void clear();
 
-  /// A JSON array of messages, as OpenAI's interface has them.
+  /// The text of messages().
   std::string json() const;
 
   /// Writes {"messages": [...]} to `path`, whole or not at all. Errors: those
   /// of writeFileAtomically().
   absl::Status save(const std::string &path) const;
 
-  /// Reads what save() wrote, or another client of OpenAI's interface. Usage
-  /// error, with the place, for what is no conversation of texts; those of
-  /// reading the file.
-  static absl::StatusOr<Conversation> load(const std::string &path);
+  /// Reads what save() wrote, or another client of OpenAI's interface, for
+  /// `format` to write. Usage error, with the place, for those of
+  /// readMessages() and of reading the file.
+  static absl::StatusOr<Conversation> load(const std::string &path,
+                                           const ChatFormat &format);
 
 private:
-  std::vector<Message> all;
+  static nlohmann::ordered_json message(std::string role, std::string content) {
+    return {{"role", std::move(role)}, {"content", std::move(content)}};
+  }
+
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
 };
 
 } // namespace llamac

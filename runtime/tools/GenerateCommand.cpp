@@ -271,8 +271,7 @@ absl::Status Generation::readRequest(absl::string_view line,
   request.options.maxTokens = options.maxTokens;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   request.wantsText = !options.printIds;
-  std::vector<absl::string_view> others(std::begin(promptFields),
-                                        std::end(promptFields));
+  std::vector<absl::string_view> others = promptFields();
   others.push_back("id");
   LLAMAC_RETURN_IF_ERROR(readRequestFields(object, line, others, request));
   LLAMAC_RETURN_IF_ERROR(readPrompt(
@@ -280,13 +279,7 @@ absl::Status Generation::readRequest(absl::string_view line,
       [&](absl::string_view text) {
         return model.encode(text, options.special);
       },
-      [&](ChatTemplateInputs conversation)
-          -> absl::StatusOr<std::vector<int32_t>> {
-        if (!chat.ok())
-          return chat.status();
-        return (*chat)->prompt(std::move(conversation));
-      },
-      request));
+      chat, request));
   if (!object.has("max_tokens"))
     fitAnswer(request, scheduler->mostTokens());
   return withContext(scheduler->prepare(request), where);
@@ -356,23 +349,6 @@ void Generation::take(Entry &entry, int number, const AnswerPart &part) {
   answer = {};
 }
 
-static ordered_json logprobJson(const TokenLogprob &of) {
-  return {{"id", of.id}, {"logprob", of.logprob}};
-}
-
-static ordered_json logprobsJson(const std::vector<TokenLogprobs> &logprobs) {
-  ordered_json list = ordered_json::array();
-  for (const TokenLogprobs &token : logprobs) {
-    ordered_json one = logprobJson(token.chosen);
-    one["rank"] = token.rank;
-    one["top_logprobs"] = ordered_json::array();
-    for (const TokenLogprob &other : token.alternatives)
-      one["top_logprobs"].push_back(logprobJson(other));
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 absl::Status Generation::writeAnswer(const Entry &entry, int number,
                                      const AnswerEnd &end) {
   const Entry::Answer &answer = entry.answers[static_cast<size_t>(number)];
@@ -393,7 +369,8 @@ absl::Status Generation::writeAnswer(const Entry &entry, int number,
   if (sampling.temperature > 0)
     line["seed"] = end.seed;
   if (sampling.logprobs >= 0)
-    line["logprobs"] = logprobsJson(answer.logprobs);
+    line["logprobs"] = logprobsJson(
+        answer.logprobs, entry.request.wantsText ? model.tokenizer() : nullptr);
   return write(line);
 }
 

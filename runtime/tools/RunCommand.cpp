@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/RequestJson.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/MappedFile.h"
@@ -83,42 +84,16 @@ static void printTimes(double loadSeconds, const GenerateResult &result,
                 stopReasonName(result.reason));
 }
 
-/// The text of a token, for people; "" without a tokenizer, or outside it.
-static std::string tokenText(const Tokenizer *tokenizer, int32_t id) {
-  if (!tokenizer || id >= tokenizer->vocabSize())
-    return "";
-  return std::string(tokenizer->tokenBytes(id).value_or(""));
-}
-
-static nlohmann::ordered_json logprobJson(const Tokenizer *tokenizer,
-                                          const TokenLogprob &token) {
-  return {{"id", token.id},
-          {"token", tokenText(tokenizer, token.id)},
-          {"logprob", token.logprob}};
-}
-
-static nlohmann::ordered_json
-logprobsJson(const Tokenizer *tokenizer,
-             const std::vector<TokenLogprobs> &tokens) {
-  auto result = nlohmann::ordered_json::array();
-  for (const TokenLogprobs &token : tokens) {
-    nlohmann::ordered_json entry = logprobJson(tokenizer, token.chosen);
-    entry["rank"] = token.rank;
-    entry["top"] = nlohmann::ordered_json::array();
-    for (const TokenLogprob &other : token.alternatives)
-      entry["top"].push_back(logprobJson(tokenizer, other));
-    result.push_back(std::move(entry));
-  }
-  return result;
-}
-
 /// A line for each token: its logprob, rank and text, then the alternatives.
 static void printLogprobs(const Tokenizer *tokenizer,
                           const std::vector<TokenLogprobs> &tokens,
                           std::FILE *log) {
   auto named = [&](const TokenLogprob &token) {
-    return absl::StrFormat("%.4f %d \"%s\"", token.logprob, token.id,
-                           absl::CHexEscape(tokenText(tokenizer, token.id)));
+    return absl::StrFormat(
+        "%.4f %d \"%s\"", token.logprob, token.id,
+        tokenizer
+            ? absl::CHexEscape(tokenizer->tokenBytes(token.id).value_or(""))
+            : "");
   };
   for (const TokenLogprobs &token : tokens)
     absl::FPrintF(
@@ -155,7 +130,7 @@ static std::string answerJson(double loadSeconds, const GenerateResult &result,
        {"stop", std::string(stopReasonName(result.reason))},
        {"seed", result.seed}});
   if (options.generate.sampling.logprobs >= 0)
-    answer["logprobs"] = logprobsJson(tokenizer, result.logprobs);
+    answer["logprobs"] = logprobsJson(result.logprobs, tokenizer);
   return jsonText(answer);
 }
 

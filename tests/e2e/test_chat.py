@@ -159,7 +159,9 @@ class Requests(ChatCase):
     def test_messages_are_written_by_the_template(self):
         messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTIONS[-1]}]
         ids = self.prompt_ids(messages)
+        parts = [message | {"content": [{"type": "text", "text": message["content"]}]} for message in messages]
         lines = [{"messages": messages}, {"tokens": ids}, {"messages": messages, "tokens": ids}, {"messages": "Hi"}]
+        lines += [{"messages": parts}, {"messages": messages, "tools": [{"type": "function"}]}]
         prompts = self.path("requests.jsonl")
         with open(prompts, "w") as f:
             f.writelines(json.dumps(line | {"temperature": 0, "max_tokens": 12}) + "\n" for line in lines)
@@ -169,6 +171,9 @@ class Requests(ChatCase):
         self.assertEqual(answers[1]["prompt_tokens"], len(ids))
         self.assertIn("one of prompt, tokens and messages", answers[3]["error"])
         self.assertIn("messages: expected an array", answers[4]["error"])
+        # As the server reads them.
+        self.assertEqual(answers[5]["tokens"], answers[2]["tokens"])
+        self.assertIn("function: expected an object", answers[6]["error"])
 
 
 class Pipes(ChatCase):

@@ -104,6 +104,8 @@ class Lines(GenerateCase):
         logprobs = answers['"logprobs"', 0]["logprobs"]
         self.assertEqual([token["id"] for token in logprobs], one["tokens"])
         self.assertEqual([len(token["top_logprobs"]) for token in logprobs], [2, 2, 2])
+        # As `llamac run --json` has them.
+        self.assertEqual(list(logprobs[0]), ["id", "token", "logprob", "rank", "top_logprobs"])
         none, stopped, end = (answers[key, 0] for key in ('"none"', '"stopped"', '"to the end"'))
         self.assertEqual((none["tokens"], none["finish_reason"]), ([], "length"))
         self.assertEqual((stopped["tokens"], stopped["finish_reason"]), ([], "stop"))

@@ -110,7 +110,7 @@ class Sampling(support.TestCase):
             rank = 1 + (expected > expected[entry["id"]] + 2 * TOLERANCE).sum()
             most = 1 + (expected > expected[entry["id"]] - 2 * TOLERANCE).sum()
             self.assertTrue(rank <= entry["rank"] <= most)
-            top = [other["logprob"] for other in entry["top"]]
+            top = [other["logprob"] for other in entry["top_logprobs"]]
             np.testing.assert_allclose(top, np.sort(expected)[::-1][:4], atol=TOLERANCE)
             self.assertEqual(top, sorted(top, reverse=True))
 

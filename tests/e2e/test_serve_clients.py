@@ -613,6 +613,11 @@ class Tools:
         self.assertEqual(self.parts(none.choices[0].message), self.parts(plain.choices[0].message))
         self.assertEqual(none.usage.prompt_tokens, plain.usage.prompt_tokens)
 
+    def test_tokens_are_those_of_a_conversation_with_its_tools(self):
+        body = {"messages": self.ASK, "tools": self.TOOLS}
+        answer = self.ask(max_tokens=1)
+        self.assertEqual(self.server.post("/tokenize", body)["count"], answer.usage.prompt_tokens)
+
     def test_calls_that_the_model_chooses(self):
         call = self.call("get_weather", '{"city": "東京", "days": [1, 2]}')
         note = self.call("take_note", json.dumps({"text": '} \\"{', "pinned": True}))

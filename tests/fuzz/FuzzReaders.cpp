@@ -316,15 +316,14 @@ void tuning(Bytes bytes) {
 
 void checkRequest(const JsonObject &root, Bytes bytes) {
   Request request;
-  check(readRequestFields(root, bytes, promptFields, request));
+  check(readRequestFields(root, bytes, promptFields(), request));
   const auto encode = [](Bytes text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(text.begin(), text.end()));
   };
-  const auto write = [&](const ChatTemplateInputs &conversation) {
-    return encode(conversation.messages + conversation.tools);
-  };
-  if (!check(readPrompt(root, bytes, encode, write, request)))
+  // Conversations have a reader of their own.
+  if (!check(
+          readPrompt(root, bytes, encode, usageError("no template"), request)))
     return;
   for (const int32_t id : request.options.stopIds)
     require(id >= 0, "ids that are not negative");

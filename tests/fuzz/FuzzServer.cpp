@@ -12,8 +12,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/chat/ToolCalls.h"
 #include "runtime/engine/ChatFormat.h"
+#include "runtime/engine/ChatMessages.h"
 #include "runtime/serve/ApiError.h"
-#include "runtime/serve/ChatMessages.h"
 #include "runtime/serve/HttpConnection.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
 
@@ -145,16 +145,14 @@ void fuzzChatRequest(absl::string_view bytes) {
                "an error of the client");
     return status.ok();
   };
-  auto inputs = readChatInputs(*object, bytes, chatFormat());
-  if (mayBe(inputs.status())) {
-    if (object->has("tools"))
-      inputs->tools = object->textOf("tools", bytes);
-    mayBe(chatFormat().text(*inputs).status());
-  }
-  const auto choice = readTools(*object, bytes);
-  if (mayBe(choice.status()) && !choice->tools.empty())
-    expectThat(nlohmann::json::accept(callSchema(choice->tools, "arguments")),
-               "a schema that is JSON");
+  const auto request = readChatRequest(*object, bytes, chatFormat());
+  if (!mayBe(request.status()))
+    return;
+  mayBe(chatFormat().text(request->inputs).status());
+  const std::vector<Tool> &tools = request->tools.tools;
+  expectThat(tools.empty() ||
+                 nlohmann::json::accept(callSchema(tools, "arguments")),
+             "a schema that is JSON");
 }
 
 std::vector<std::string> chatRequestSeeds() {

@@ -9,11 +9,14 @@
 #include "runtime/engine/RequestJson.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/ChatFormat.h"
 #include "runtime/engine/RequestOptions.h"
+#include "tests/frontends/tokenizer/TokenizerFixtures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -193,8 +196,17 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"top_k": 0.5})", "top_k: expected an integer, got 0.5"},
         Wrong{R"({"top_p": "x"})", "top_p: expected a finite number"}));
 
-/// The prompt of `text`; the ids of a text are its bytes, those of a
-/// conversation the bytes of its messages and tools.
+/// Writes messages, tools and what else `templateText` has of a conversation.
+const absl::StatusOr<std::unique_ptr<const ChatFormat>> &chatFormat() {
+  static const auto tokenizer =
+      test::load(buildGgufBlob(test::GgufFixture().vocabulary()));
+  static const auto format = ChatFormat::create(
+      *tokenizer, "{{ messages | tojson }}{{ tools | tojson }}{{ word }}",
+      "test");
+  return format;
+}
+
+/// The prompt of `text`; the ids of a text are its bytes.
 absl::StatusOr<std::vector<int32_t>> promptOf(const std::string &text) {
   const auto document = *parseJson("request", text);
   Request request;
@@ -202,12 +214,8 @@ absl::StatusOr<std::vector<int32_t>> promptOf(const std::string &text) {
     return absl::StatusOr<std::vector<int32_t>>(
         std::vector<int32_t>(of.begin(), of.end()));
   };
-  const auto write = [&](const ChatTemplateInputs &conversation) {
-    EXPECT_TRUE(conversation.addGenerationPrompt);
-    return encode(conversation.messages + conversation.tools);
-  };
-  if (absl::Status status =
-          readPrompt(*JsonObject::root(document), text, encode, write, request);
+  if (absl::Status status = readPrompt(*JsonObject::root(document), text,
+                                       encode, chatFormat(), request);
       !status.ok())
     return status;
   return request.prompt;
@@ -222,10 +230,33 @@ TEST(RequestPrompt, IsTextOrIds) {
 
 TEST(RequestPrompt, IsAConversationWhoseMembersKeepTheirOrder) {
   const std::string messages = R"([{"role":"user", "content":"a"}])";
-  const std::string tools = R"([{"b":1,"a":2}])";
+  const std::string tools = R"([{"type": "function", "function": {
+      "parameters": {"b":1,"a":2}, "name": "f"}}])";
   EXPECT_EQ(*promptOf(absl::StrCat(R"({"tools": )", tools, R"(, "messages": )",
                                    messages, "}")),
-            *promptOf(nlohmann::json{{"prompt", messages + tools}}.dump()));
+            *(*chatFormat())
+                 ->prompt({.messages = messages,
+                           .tools = tools,
+                           .addGenerationPrompt = true}));
+}
+
+TEST(RequestPrompt, HasMessagesAsTemplatesKnowThem) {
+  const std::string given = R"({"messages": [
+      {"role": "developer", "content": [{"type": "text", "text": "a"},
+                                        {"type": "text", "text": "b"}]},
+      {"role": "assistant", "tool_calls": [{"id": "1", "type": "function",
+       "function": {"name": "f", "arguments": "{\"x\": 1}"}}]}],
+      "chat_template_kwargs": {"word": "w"}})";
+  const auto known = nlohmann::ordered_json::parse(R"([
+      {"role": "system", "content": "a\nb"},
+      {"role": "assistant", "content": "", "tool_calls": [{"id": "1",
+       "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]}
+      ])");
+  EXPECT_EQ(*promptOf(given),
+            *(*chatFormat())
+                 ->prompt({.messages = known.dump(),
+                           .addGenerationPrompt = true,
+                           .variables = {{"word", "\"w\""}}}));
 }
 
 TEST(RequestPrompt, RefusesOthers) {
@@ -237,8 +268,26 @@ TEST(RequestPrompt, RefusesOthers) {
            Wrong{R"({"prompt": "a", "tools": []})",
                  "tools: expected messages beside it"},
            Wrong{R"({"messages": "a"})", "messages: expected an array"},
-           Wrong{R"({"messages": [], "tools": {}})",
+           Wrong{R"({"messages": []})", "messages: expected at least one"},
+           Wrong{R"({"messages": [{"role": "me", "content": "a"}]})",
+                 "messages[0]: request:15: role: expected one of system, "},
+           Wrong{R"({"messages": [{"role": "user", "content": "a"},
+                                  {"role": "user"}]})",
+                 "messages[1]: request:83: content: expected a string or an "
+                 "array of parts, got none"},
+           Wrong{R"({"messages": [{"role": "user", "content": "a", "x": 1}]})",
+                 "x: expected one of role, content"},
+           Wrong{R"({"messages": [{"role": "user", "content": "a"}],
+                     "tools": {}})",
                  "tools: expected an array"},
+           Wrong{R"({"messages": [{"role": "user", "content": "a"}],
+                     "tools": [{"type": "function"}]})",
+                 "tools[0]: request:81: function: expected an object"},
+           Wrong{R"({"messages": [{"role": "user", "content": "a"}],
+                     "chat_template_kwargs": {"other": 1}})",
+                 "other: expected a variable of the model's template"},
+           Wrong{R"({"prompt": "a", "documents": []})",
+                 "documents: expected messages beside it"},
            Wrong{R"({"prompt": 5})", "a string or an array of token ids"},
            Wrong{R"({"tokens": "a"})",
                  "tokens: expected an array of token ids"},
@@ -250,6 +299,29 @@ TEST(RequestPrompt, RefusesOthers) {
     EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
   }
+}
+
+TEST(ReadIds, AreBelowTheEnd) {
+  const auto document = *parseJson("body", R"({"ids": [0, 9]})");
+  const auto object = *JsonObject::root(document);
+  const nlohmann::json &ids = object.raw()["ids"];
+  EXPECT_THAT(*readIds(object, "ids", ids, 10), ElementsAre(0, 9));
+  EXPECT_THAT(std::string(readIds(object, "ids", ids, 9).status().message()),
+              HasSubstr("ids: expected 0 to 8 in an array of token ids, got "
+                        "9"));
+}
+
+TEST(LogprobsJson, HasTheTextWhereThereIsATokenizer) {
+  const auto tokenizer =
+      test::load(buildGgufBlob(test::GgufFixture().vocabulary()));
+  const TokenLogprobs token = {
+      .chosen = {'a', -0.5f}, .rank = 2, .alternatives = {{999, -0.25f}}};
+  EXPECT_EQ(logprobsJson({token}, tokenizer.get()).dump(),
+            R"([{"id":97,"token":"a","logprob":-0.5,"rank":2,)"
+            R"("top_logprobs":[{"id":999,"token":"","logprob":-0.25}]}])");
+  EXPECT_EQ(logprobsJson({token}, nullptr).dump(),
+            R"([{"id":97,"logprob":-0.5,"rank":2,)"
+            R"("top_logprobs":[{"id":999,"logprob":-0.25}]}])");
 }
 
 TEST(FinishReason, IsThatOfOpenAi) {

@@ -39,14 +39,33 @@ void expectUsage(const absl::Status &status, const char *message) {
 // Conversations
 //===----------------------------------------------------------------------===//
 
+/// What the toy model writes for each message: its content alone.
+constexpr const char *bareTemplate =
+    "{% for m in messages %}{{ m.content }}{% endfor %}";
+
+/// With the toy model, and a conversation in a file.
 class ConversationTest : public testing::Test {
 protected:
+  void SetUp() override {
+    const auto loaded = Model::load(plan.path(), {.threads = 1});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    model = *loaded;
+    format = *ChatFormat::create(*model->tokenizer(), bareTemplate, "given");
+  }
+
   std::string write(const std::string &text) const {
     const std::string path = folder.file("conversation.json");
     std::ofstream(path) << text;
     return path;
   }
 
+  absl::StatusOr<Conversation> load(const std::string &path) const {
+    return Conversation::load(path, *format);
+  }
+
+  toy::ToyPlanFile plan;
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<const ChatFormat> format;
   TemporaryFolder folder;
 };
 
@@ -80,7 +99,7 @@ TEST_F(ConversationTest, IsReadAsItWasWritten) {
   conversation.add("assistant", "");
   const std::string path = folder.file("saved.json");
   ASSERT_TRUE(conversation.save(path).ok());
-  const auto loaded = Conversation::load(path);
+  const auto loaded = load(path);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->json(), conversation.json());
 }
@@ -91,19 +110,27 @@ TEST_F(ConversationTest, RefusesWhatIsNone) {
         std::pair(R"({"messages": 5})", "messages: expected"),
         std::pair(R"({"messages": ["a"]})", "expected"),
         std::pair(R"({"messages": [{"role": "user"}]})",
-                  "content: expected a text, got none"),
-        std::pair(R"({"messages": [{"content": "a"}]})", "role: expected user"),
-        std::pair(R"({"messages": [{"role": "tool", "content": "a"}]})",
-                  "role: expected user or assistant"),
-        std::pair(R"({"messages": [{"role": "user", "content": "a"},
-                  {"role": "system", "content": "a"}]})",
-                  "role: expected user or assistant"),
-        std::pair(R"({"messages": [{"role": "user", "content": []}]})",
-                  "content: expected"),
+                  "content: expected a string or an array of parts, got none"),
+        std::pair(R"({"messages": [{"content": "a"}]})", "role: expected one"),
         std::pair(R"({"messages": [{"role": "user", "content": "a", "x": 1}]})",
-                  "x: expected role and content alone")})
-    expectUsage(Conversation::load(write(text)).status(), message);
-  expectUsage(Conversation::load("/nowhere.json").status(), "/nowhere.json");
+                  "x: expected one of role, content")})
+    expectUsage(load(write(text)).status(), message);
+  expectUsage(load("/nowhere.json").status(), "/nowhere.json");
+}
+
+TEST_F(ConversationTest, IsReadAsTheServerReadsIt) {
+  const auto loaded = load(write(R"({"messages": [
+      {"role": "developer", "content": [{"type": "text", "text": "a"}]},
+      {"role": "assistant", "content": null, "tool_calls": [{"type": "function",
+       "function": {"name": "f", "arguments": "{}"}}]},
+      {"role": "tool", "content": "5", "tool_call_id": "x"}]})"));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->system(), "a");
+  EXPECT_EQ(loaded->json(),
+            R"([{"role":"system","content":"a"},)"
+            R"({"role":"assistant","content":"","tool_calls":[{"type":)"
+            R"("function","function":{"name":"f","arguments":{}}}]},)"
+            R"({"role":"tool","content":"5","tool_call_id":"x"}])");
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,16 +239,10 @@ TEST(StateFileTest, IsInAFolderOfTheUserAlone) {
 // The command, through pipes
 //===----------------------------------------------------------------------===//
 
-/// What the toy model writes for each message: its content alone.
-constexpr const char *bareTemplate =
-    "{% for m in messages %}{{ m.content }}{% endfor %}";
-
-class ChatCommandTest : public testing::Test {
+class ChatCommandTest : public ConversationTest {
 protected:
   void SetUp() override {
-    const auto loaded = Model::load(plan.path(), {.threads = 1});
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    model = *loaded;
+    ConversationTest::SetUp();
     options.maxTokens = 3;
     options.chat.templateFile = "given";
     options.chat.templateText = bareTemplate;
@@ -256,8 +277,6 @@ protected:
     return text;
   }
 
-  toy::ToyPlanFile plan;
-  std::shared_ptr<const Model> model;
   ChatCommandOptions options;
   std::string out, log;
 };
@@ -321,41 +340,47 @@ TEST_F(ChatCommandTest, BytesThatAreNoUtf8AreRefused) {
 }
 
 TEST_F(ChatCommandTest, AConversationIsSavedAndGoneOnWith) {
-  const TemporaryFolder folder;
   const std::string path = folder.file("saved.json");
   options.chat.system = "a";
   ASSERT_TRUE(chat("a\n/save " + path + "\n/clear\n/load " + path + "\n/save " +
                    path + "2\n")
                   .ok());
-  const auto first = Conversation::load(path),
-             second = Conversation::load(path + "2");
+  const auto first = load(path), second = load(path + "2");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(first->json(), second->json());
   EXPECT_EQ(first->system(), "a");
   ASSERT_EQ(first->messages().size(), 3u);
-  EXPECT_EQ(first->messages()[2].content + "\n", out);
+  EXPECT_EQ(first->messages()[2]["content"].get<std::string>() + "\n", out);
 }
 
 TEST_F(ChatCommandTest, RegeneratesTheLastAnswer) {
-  const TemporaryFolder folder;
   const std::string path = folder.file("saved.json");
   ASSERT_TRUE(chat("/regenerate\na\n/set max_tokens 2\n/regenerate\n/save " +
                    path + "\n")
                   .ok());
   EXPECT_THAT(log, HasSubstr("/regenerate: expected an answer before it"));
-  const auto saved = Conversation::load(path);
+  const auto saved = load(path);
   ASSERT_TRUE(saved.ok()) << saved.status();
   ASSERT_EQ(saved->messages().size(), 2u);
   const std::string all = answerTo({2});
-  EXPECT_EQ(out, all + "\n" + saved->messages()[1].content + "\n");
-  EXPECT_EQ(all.find(saved->messages()[1].content), 0u);
-  EXPECT_LT(saved->messages()[1].content.size(), all.size());
+  const auto kept = saved->messages()[1]["content"].get<std::string>();
+  EXPECT_EQ(out, all + "\n" + kept + "\n");
+  EXPECT_EQ(all.find(kept), 0u);
+  EXPECT_LT(kept.size(), all.size());
 }
 
 TEST_F(ChatCommandTest, ExitEndsBeforeTheRest) {
   ASSERT_TRUE(chat("/exit\na\n").ok());
   EXPECT_EQ(out, "");
+}
+
+TEST_F(ChatCommandTest, AModelWithoutATokenizerIsAUsageError) {
+  const toy::ToyPlanFile bare(
+      [](toy::ToyPlan &toy) { toy.plan.tokenizer.reset(); });
+  model = *Model::load(bare.path(), {.threads = 1});
+  expectUsage(chat("a\n"),
+              "expected a model with a tokenizer, got one without");
 }
 
 TEST_F(ChatCommandTest, AModelWithoutATemplateIsAUsageError) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/serve/ChatMessages.h"
+#include "runtime/engine/ChatMessages.h"
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -21,7 +21,7 @@
 #include <array>
 #include <utility>
 
-namespace llamac::serve {
+namespace llamac {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
@@ -131,13 +131,12 @@ static absl::StatusOr<ordered_json> readMessage(const JsonObject &message,
   return to;
 }
 
-absl::StatusOr<std::string> readMessages(const JsonObject &object,
-                                         absl::string_view text,
-                                         const ChatFormat &format) {
+absl::StatusOr<ordered_json> readMessages(const JsonObject &object,
+                                          const ChatFormat &format) {
+  if (!object.has("messages"))
+    return object.fail("messages", "an array of messages", "none");
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> messages,
                           object.objects("messages"));
-  if (messages.empty())
-    return object.fail("messages", "at least one message", "none");
   ordered_json list = ordered_json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
     auto message = readMessage(messages[i], format);
@@ -145,15 +144,18 @@ absl::StatusOr<std::string> readMessages(const JsonObject &object,
       return withContext(message.status(), absl::StrCat("messages[", i, "]"));
     list.push_back(*std::move(message));
   }
-  return jsonText(list);
+  return list;
 }
 
-absl::StatusOr<ChatTemplateInputs> readChatInputs(const JsonObject &object,
-                                                  absl::string_view text,
-                                                  const ChatFormat &format) {
-  ChatTemplateInputs inputs;
-  inputs.addGenerationPrompt = true;
-  LLAMAC_ASSIGN_OR_RETURN(inputs.messages, readMessages(object, text, format));
+//===----------------------------------------------------------------------===//
+// Variables of templates
+//===----------------------------------------------------------------------===//
+
+/// Gives `inputs` what `object` says beside messages and tools.
+static absl::Status readVariables(const JsonObject &object,
+                                  absl::string_view text,
+                                  const ChatFormat &format,
+                                  ChatTemplateInputs &inputs) {
   LLAMAC_ASSIGN_OR_RETURN(const auto effort,
                           object.optionalString("reasoning_effort"));
   if (effort) {
@@ -177,7 +179,7 @@ absl::StatusOr<ChatTemplateInputs> readChatInputs(const JsonObject &object,
     LLAMAC_RETURN_IF_ERROR(object.objects("documents").status());
     inputs.documents = object.textOf("documents", text);
   }
-  return inputs;
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,8 +239,8 @@ static absl::StatusOr<Tool> namedTool(const JsonObject &object,
   return *found;
 }
 
-absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
-                                     absl::string_view text) {
+static absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
+                                            absl::string_view text) {
   ToolChoice result;
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> tools,
                           object.objects("tools"));
@@ -272,6 +274,28 @@ absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
   return result;
 }
 
+absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
+                                            absl::string_view text,
+                                            const ChatFormat &format) {
+  ChatRequest request;
+  ChatTemplateInputs &inputs = request.inputs;
+  inputs.addGenerationPrompt = true;
+  LLAMAC_ASSIGN_OR_RETURN(const ordered_json messages,
+                          readMessages(object, format));
+  if (messages.empty())
+    return object.fail("messages", "at least one message", "none");
+  inputs.messages = jsonText(messages);
+  LLAMAC_RETURN_IF_ERROR(readVariables(object, text, format, inputs));
+  LLAMAC_ASSIGN_OR_RETURN(request.tools, readTools(object, text));
+  if (request.tools.kind == ToolChoice::None || request.tools.tools.empty())
+    return request;
+  if (!format.mentions("tools", /*withTools=*/true))
+    return object.fail(
+        "tools", "none, as the model's chat template knows no tools", "some");
+  inputs.tools = object.textOf("tools", text);
+  return request;
+}
+
 std::string callSchema(const std::vector<Tool> &tools,
                        absl::string_view arguments) {
   const auto one = [&](const Tool &tool) {
@@ -291,4 +315,4 @@ std::string callSchema(const std::vector<Tool> &tools,
                       "]}");
 }
 
-} // namespace llamac::serve
+} // namespace llamac
