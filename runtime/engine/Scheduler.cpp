@@ -334,9 +334,10 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   if (isTimed) {
     nextProfile = start + options.profileInterval;
     engine->setProfile(&profile);
-  } else if (batch.decodeRows == std::ssize(running) &&
-             runQueued(batch, isInterrupted)) {
-    return;
+  } else if (batch.decodeRows == std::ssize(running)) {
+    if (runQueued(batch, isInterrupted))
+      return;
+    batch = chooseRows(); // Its items are of tokens that have moved on.
   }
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
