@@ -189,6 +189,11 @@ absl::StatusOr<std::optional<DeviceLimits>> CudaDevice::measureLimits() {
                       .bandwidthOf = "a copy"};
 }
 
+absl::Status CudaDevice::check() {
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return functions->check(functions->cuStreamSynchronize(work), describe());
+}
+
 absl::Status CudaDevice::reserve(uint64_t size) {
   LLAMAC_RETURN_IF_ERROR(enter());
   return blocks->reserve(size);

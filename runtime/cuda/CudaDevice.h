@@ -50,6 +50,7 @@ public:
   /// Its name, multiprocessors and clocks, the driver and the compiler.
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return hostThreads; }
+  absl::Status check() override;
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::Status reserve(uint64_t size) override;

@@ -249,6 +249,10 @@ public:
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
 
+  /// Device error once the device can run nothing more, as a GPU after a kernel
+  /// that faulted. Waits for what runs; for after a step that failed.
+  virtual absl::Status check() { return absl::OkStatus(); }
+
   /// Calls work(0) to work(count - 1) on the threads that kernels run on, or on
   /// the caller's where the host runs none. Device error, and no call, after a
   /// fork that took the threads away.

@@ -257,6 +257,8 @@ void AsyncEngine::run() {
       const std::lock_guard lock(line->mutex);
       return line->isClosed || !line->messages.empty();
     });
+    if (!scheduler->deviceStatus().ok() && options.onDeviceLost)
+      std::exchange(options.onDeviceLost, {})(scheduler->deviceStatus());
     const std::lock_guard lock(line->mutex);
     line->counts = scheduler->counts();
     line->kernelTimes = scheduler->kernelTimes();

@@ -22,6 +22,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,9 @@ struct AsyncEngineOptions {
   SchedulerOptions scheduler = {};
   /// Answers that may wait at most, beside those that run; 0: any number.
   int64_t maxWaiting = 0;
+  /// Told by the engine's thread, once, that the device can run nothing more;
+  /// must neither block nor throw, nor call the engine.
+  std::function<void(const absl::Status &error)> onDeviceLost = {};
 };
 
 /// The answers to one request, as one thread at a time takes them; may outlive

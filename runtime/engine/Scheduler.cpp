@@ -352,6 +352,11 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     else if (batch.items[i].sampler)
       take(*batch.jobs[i], (*sampled)[i]);
   }
+  if (exitCode(sampled.status()) == ExitCode::Device &&
+      !model().device().check().ok()) {
+    lost = sampled.status();
+    failAll(lost);
+  }
   const double seconds = steadySeconds() - start;
   total.stepSeconds += seconds;
   if (!isTimed) {

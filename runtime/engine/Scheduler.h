@@ -108,6 +108,10 @@ public:
   /// Whether no answer runs or waits.
   bool isIdle() const { return running.empty() && waiting.empty(); }
 
+  /// Device error once the device can run nothing more: with it all answers
+  /// have ended.
+  const absl::Status &deviceStatus() const { return lost; }
+
   /// Ends all answers with `status`.
   void failAll(const absl::Status &status);
 
@@ -167,6 +171,7 @@ private:
   SchedulerCounts total;
   double nextProfile = 0; ///< When a step is timed again.
   std::shared_ptr<const std::vector<KernelSum>> kernels;
+  absl::Status lost; ///< deviceStatus()
 };
 
 } // namespace llamac

@@ -12,6 +12,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/io/MappedFile.h"
 #include "runtime/serve/Service.h"
+#include "runtime/serve/Signal.h"
 #include "runtime/tools/ChatOptions.h"
 
 #include "absl/strings/ascii.h"
@@ -22,6 +23,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include <csignal>
@@ -133,25 +135,31 @@ static Task<void> drain(asio::io_context &context, HttpServer &server,
   server.close();
 }
 
-/// Runs `context` until a signal came and `server` has drained, or a second
-/// one. What waits for a client or an engine then ends by itself.
-static void runUntilSignal(asio::io_context &context, HttpServer &server,
-                           Service &service, int64_t drainSeconds) {
+/// Runs `context` until `ending` or a signal came and `server` has drained, or
+/// a second signal. What waits for a client or an engine then ends by itself.
+static void runUntil(Signal &ending, asio::io_context &context,
+                     HttpServer &server, Service &service,
+                     int64_t drainSeconds) {
   std::signal(SIGPIPE, SIG_IGN);
   asio::signal_set signals(context, SIGTERM, SIGINT);
-  signals.async_wait([&](const boost::system::error_code &, int) {
+  signals.async_wait([&](const boost::system::error_code &ended, int) {
+    if (ended)
+      return;
+    ending.notify();
     signals.async_wait([&](const boost::system::error_code &error, int) {
       if (!error)
         server.close();
     });
-    asio::co_spawn(
-        context,
-        [&]() -> Task<void> {
-          co_await drain(context, server, service, drainSeconds);
-          signals.cancel();
-        },
-        asio::detached);
   });
+  asio::co_spawn(
+      context,
+      [&]() -> Task<void> {
+        while (!co_await ending.wait()) {
+        }
+        co_await drain(context, server, service, drainSeconds);
+        signals.cancel();
+      },
+      asio::detached);
   context.run();
 }
 
@@ -184,6 +192,10 @@ serveCommand(const ServeOptions &options,
         ": expected --api-key-file FILE, as other machines can reach this "
         "address; --no-auth serves all who can"));
 
+  // A server whose GPU can do nothing more ends, for its supervisor to start it
+  // again: that alone gives it the GPU back.
+  Signal ending(context.get_executor());
+  absl::Status lost;
   ServedModels models;
   for (const std::string &text : options.models) {
     const NamedPath named = parseModel(text);
@@ -197,6 +209,12 @@ serveCommand(const ServeOptions &options,
     engine.scheduler = options.scheduler;
     engine.scheduler.profileInterval = 1;
     engine.maxWaiting = options.maxQueue;
+    engine.onDeviceLost = [&, name = named.name](const absl::Status &error) {
+      asio::post(context, [&, error = withContext(error, name)] {
+        lost.Update(error);
+        ending.notify();
+      });
+    };
     LLAMAC_ASSIGN_OR_RETURN(models.emplace_back(),
                             ServedModel::create(named.name, std::move(model),
                                                 std::move(format), engine));
@@ -206,8 +224,8 @@ serveCommand(const ServeOptions &options,
   LLAMAC_RETURN_IF_ERROR(server->start(service.handler()));
   absl::FPrintF(log, "listening on %s\n", server->url());
   std::fflush(log);
-  runUntilSignal(context, *server, service, options.drainSeconds);
-  return absl::OkStatus();
+  runUntil(ending, context, *server, service, options.drainSeconds);
+  return lost;
 }
 
 } // namespace llamac

@@ -20,12 +20,12 @@ MODEL = "smollm2"
 
 
 class Server:
-    """`llamac-run serve` of plans at a free port. As a context it is stopped by
-    SIGTERM, and must then end with exit code 0."""
+    """`llamac-run serve` of plans at a free port, or `serve` of another tool. As
+    a context it is stopped by SIGTERM, and must then end with exit code 0."""
 
-    def __init__(self, plans, access_log, *options, env=None):
+    def __init__(self, plans, access_log, *options, env=None, tool=LLAMAC_RUN):
         self.access_log = access_log
-        command = [LLAMAC_RUN, "serve", *plans, "--port", "0", "--access-log", access_log, *options]
+        command = [tool, "serve", *plans, "--port", "0", "--access-log", access_log, *options]
         self.process = subprocess.Popen(
             list(map(str, command)),
             stdin=subprocess.DEVNULL,

@@ -14,11 +14,11 @@
 // source X.cu, whose kernels take two operands. What a stream is given is done
 // as late as may be, when the host waits for it, so that nothing works that a
 // GPU's haste makes work by chance. A launch that faults makes every later call
-// fail; the kernel LLAMAC_FAKE_FAULT does always, and the kernel
-// LLAMAC_FAKE_HANG never ends. With LLAMAC_FAKE_IDLE kernels do nothing, where
-// only the driver's calls matter, and what NVRTC itself has compiled can be
-// loaded. The driver is of the CUDA version in
-// LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
+// fail; the kernel LLAMAC_FAKE_FAULT does always, and every one while there is
+// a file of that path; the kernel LLAMAC_FAKE_HANG never ends. With
+// LLAMAC_FAKE_IDLE kernels do nothing, where only the driver's calls matter,
+// and what NVRTC itself has compiled can be loaded. The driver is of the CUDA
+// version in LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
 // memory. When the last context goes, what was not given back is written to the
 // file LLAMAC_FAKE_LEAKS.
 //
@@ -232,7 +232,7 @@ static Parameters parametersOf(const std::string &name,
 /// Whether the environment's `variable` names `kernel`.
 static bool isNamed(const char *variable, const std::string &kernel) {
   const char *named = std::getenv(variable);
-  return named && kernel == named;
+  return named && (kernel == named || fake::isFile(named));
 }
 
 void Gpu::run(const KernelLaunch &launch) {

@@ -12,11 +12,19 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <unistd.h>
 
 namespace llamac::fake {
 
+/// Whether `text` is a path where a file is: a test makes one to have something
+/// fail from then on.
+inline bool isFile(const std::string &text) {
+  return text.starts_with('/') && access(text.c_str(), F_OK) == 0;
+}
+
 /// Whether this call of `function` is the one that LLAMAC_FAKE_FAILS names:
-/// "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third.
+/// "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third,
+/// "cuMemAlloc_v2:/path" for every one while there is a file of that path.
 inline bool isInjected(const char *function) {
   static std::mutex counting;
   static std::string counted;
@@ -30,6 +38,8 @@ inline bool isInjected(const char *function) {
     return false;
   if (colon == std::string::npos)
     return true;
+  if (text[colon + 1] == '/')
+    return isFile(text.substr(colon + 1));
   const std::lock_guard<std::mutex> lock(counting);
   if (counted != text) {
     counted = text;

@@ -1,0 +1,152 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`llamac serve` on a GPU that fails while answers run: the fake driver
+(tests/runtime/cuda/fake_driver) does so while there is a file."""
+
+import json
+import os
+import threading
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+from llama_numpy import Config
+from make_model import quantise, random_weights, write_gguf
+from serving import Server
+from test_cuda import DEVICE, CudaCase
+from test_serve import Stream, metric, wait_for
+
+LONG = {"prompt": "Once", "max_tokens": 3000, "ignore_eos": True, "temperature": 0}
+SHORT = LONG | {"max_tokens": 20}
+
+
+class GpuFaults(CudaCase):
+    CONFIG = Config(64, 1, 4, 2, vocab=261)
+    CONTEXT, SEQUENCES = 4096, 4
+
+    @classmethod
+    def write_model(cls, weights):
+        cls.model = cls.path("tiny.gguf")
+        write_gguf(cls.model, cls.CONFIG, quantise(random_weights(cls.CONFIG, "bf16", 4), "BF16")[0])
+
+    def setUp(self):
+        self.fault = self.path("fault")
+        self.log = self.path(f"{self._testMethodName}.log")
+        self.recover()
+
+    def strike(self):
+        """Makes fail what waits for the file, until recover()."""
+        with open(self.fault, "w"):
+            pass
+
+    def recover(self):
+        if os.path.exists(self.fault):
+            os.remove(self.fault)
+
+    def serve(self, *plans, tool=support.LLAMAC_RUN, **env):
+        server = Server(plans, self.log, env=self.environment(**env), tool=tool)
+        self.addCleanup(server.stop)
+        return server
+
+    def ask(self, server, body, streams, wholes):
+        """As many answers that come in events, and whole, as run now: the
+        connections, the threads and where these put status and JSON."""
+        answers = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(server.request("POST", "/v1/completions", body)))
+            for _ in range(wholes)
+        ]
+        for thread in threads:
+            thread.start()
+        events = [Stream(server.port, body) for _ in range(streams)]
+        for stream in events:
+            stream.read(b"data: ")
+        return events, threads, answers
+
+    def assert_errors(self, events, threads, answers, words):
+        """Each has one error, in the form of the interface, and has ended."""
+        for stream in events:
+            text = stream.read()
+            self.assertTrue(text.endswith(b"\n\n\r\n0\r\n\r\n"), text[-500:])
+            self.assertEqual((text.count(b'"error"'), text.count(b"[DONE]")), (1, 0), text[-500:])
+            last = text.removesuffix(b"\r\n0\r\n\r\n").rsplit(b"data: ", 1)[1]
+            self.assert_error(json.loads(last), words)
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(len(answers), len(threads))
+        for status, _, body in answers:
+            self.assertEqual(status, 500)
+            self.assert_error(json.loads(body), words)
+
+    def assert_error(self, answer, words):
+        error = answer["error"]
+        self.assertEqual(list(answer), ["error"])
+        self.assertEqual((error["type"], error["param"], error["code"]), ("server_error", None, None), error)
+        self.assertIn(words, error["message"])
+
+    def test_steps_that_fail_end_what_runs_and_nothing_else(self):
+        functions = support.by_tier(
+            ("cuGraphLaunch",), ("cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2")
+        )
+        for function in functions:
+            with self.subTest(function):
+                self.recover()
+                server = self.serve(self.plan, LLAMAC_FAKE_FAILS=f"{function}:{self.fault}")
+                expected = server.post("/v1/completions", SHORT)["choices"]
+                asked = self.ask(server, LONG, streams=2, wholes=2)
+                self.assertTrue(wait_for(lambda: metric(server, "num_requests_running") == 4))
+                self.strike()
+                self.assert_errors(*asked, "the driver says CUDA_ERROR_UNKNOWN")
+                self.recover()
+                # The server goes on, and has lost neither a place nor a page.
+                self.assertEqual(server.request("GET", "/health")[0], 200)
+                for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+                    self.assertTrue(wait_for(lambda: metric(server, name) == 0), name)
+                events, threads, answers = self.ask(server, SHORT, streams=0, wholes=4)
+                for thread in threads:
+                    thread.join(60)
+                self.assertEqual([json.loads(body)["choices"] for _, _, body in answers], [expected] * 4)
+                self.assertEqual(server.stop(), support.OK)
+                # A line for each request, with the reason.
+                failed = [line for line in server.log() if "error" in line]
+                self.assertEqual(sorted(line["status"] for line in failed), [200, 200, 500, 500])
+                for line in failed:
+                    self.assertIn("the driver says CUDA_ERROR_UNKNOWN", line["error"])
+                self.assert_nothing_leaked()
+                os.remove(self.leaks)
+                os.remove(self.log)
+
+    def test_a_gpu_that_can_do_nothing_more_ends_the_server(self):
+        server = self.serve(self.plan, LLAMAC_FAKE_FAULT=self.fault)
+        events, threads, answers = self.ask(server, LONG, streams=2, wholes=2)
+        self.assertTrue(wait_for(lambda: metric(server, "num_requests_running") == 4))
+        waiting = Stream(server.port, LONG)
+        self.assertTrue(wait_for(lambda: metric(server, "num_requests_waiting") == 1))
+        self.strike()
+        self.assert_errors(events, threads, answers, "CUDA_ERROR_LAUNCH_FAILED")
+        self.assertTrue(waiting.read().startswith(b"HTTP/1.1 500 "), waiting.text)
+        self.assertEqual(server.process.wait(60), DEVICE)
+        server.stop()
+        errors = [line for line in server.stderr if line.startswith("llamac-run: error: ")]
+        self.assertEqual(len(errors), 1, server.stderr)
+        self.assertRegex(errors[0], "error: cuda: .*CUDA_ERROR_LAUNCH_FAILED")
+        self.assertEqual([line["status"] for line in server.log() if "error" in line].count(500), 3)
+
+    def test_answers_of_other_models_end_first_and_health_says_so(self):
+        server = self.serve(self.plan, self.sim_plan, tool=support.LLAMAC, LLAMAC_FAKE_FAULT=self.fault)
+        other = Stream(server.port, LONG | {"model": "sim", "max_tokens": 300})
+        other.read(b"data: ")
+        self.strike()
+        self.assert_error(server.post("/v1/completions", SHORT | {"model": "cuda"}, expect=500), "the driver says")
+        self.assertTrue(wait_for(lambda: server.request("GET", "/health")[0] == 503))
+        text = other.read()
+        self.assertEqual(text.count(b'"finish_reason":"length"'), 1)
+        self.assertIn(b"data: [DONE]\n\n", text)
+        self.assertEqual(server.process.wait(60), DEVICE)
+
+
+if __name__ == "__main__":
+    unittest.main()
