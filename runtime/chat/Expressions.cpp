@@ -337,6 +337,7 @@ Interpreter::ValueOr Interpreter::slice(const Value &object, const Value &start,
   }
   if (object.isSequence()) {
     std::vector<Value> items;
+    items.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i)
       items.push_back(
           object.sequence().items[static_cast<size_t>(from + i * by)]);

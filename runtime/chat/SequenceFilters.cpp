@@ -94,6 +94,7 @@ absl::StatusOr<std::vector<Value>> sortBy(Heap &heap,
                         keys[reverse ? a : b]);
   }));
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (const size_t i : order)
     sorted.push_back(values[i]);
   return sorted;

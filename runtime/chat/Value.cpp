@@ -96,9 +96,11 @@ static bool isHashable(const Value &value, int &rest) {
   case Kind::Missing:
     return false;
   case Kind::Tuple:
-    for (const Value &item : value.sequence().items)
-      if (--rest < 0 || !isHashable(item, rest))
+    for (const Value &item : value.sequence().items) {
+      --rest;
+      if (rest < 0 || !isHashable(item, rest))
         return false;
+    }
     return true;
   default:
     return true;

@@ -200,7 +200,9 @@ static absl::Status readResponseFormat(const Member &member,
                                        Request &request) {
   LLAMAC_RETURN_IF_ERROR(format.checkMembers({{"type", "json_schema"}}));
   LLAMAC_ASSIGN_OR_RETURN(const auto type, format.optionalString("type"));
-  if (format.has("json_schema") != (type == "json_schema"))
+  if (type == "json_schema" && !format.has("json_schema"))
+    return format.fail("json_schema", "an object with a schema", "none");
+  if (type != "json_schema" && format.has("json_schema"))
     return format.fail("json_schema", "with the type json_schema alone",
                        type.value_or("none").substr(0, 80));
   if (type == "text")

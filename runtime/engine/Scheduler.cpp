@@ -321,8 +321,9 @@ Scheduler::Batch Scheduler::chooseRows() {
 void Scheduler::countStep(int64_t rows) {
   ++total.steps;
   total.rows += rows;
-  const int bucket = std::bit_width(static_cast<uint64_t>(rows) - 1);
-  ++total.stepRows[std::min<size_t>(bucket, total.stepRows.size() - 1)];
+  const auto bucket =
+      static_cast<size_t>(std::bit_width(static_cast<uint64_t>(rows) - 1));
+  ++total.stepRows[std::min(bucket, total.stepRows.size() - 1)];
 }
 
 /// A step that began at `start`.

@@ -68,7 +68,7 @@ static constexpr FixedField fixedFields[] = {
     {"modalities",
      [](const json &value) { return value == json::array({"text"}); },
      "[\"text\"]"},
-    {"suffix", [](const json &value) { return value == ""; },
+    {"suffix", [](const json &value) { return value == json(""); },
      "none, as the model writes on behind the prompt"},
 };
 

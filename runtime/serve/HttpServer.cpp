@@ -25,6 +25,8 @@ using boost::system::error_code;
 HttpServer::HttpServer(asio::io_context &context, const ListenOptions &options)
     : context(context), options(options), acceptor(context), clock(context) {}
 
+// Asio's cancel() could throw by its signature alone.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 HttpServer::~HttpServer() { close(); }
 
 absl::StatusOr<std::unique_ptr<HttpServer>>

@@ -28,12 +28,12 @@ using prometheus::MetricType;
 static prometheus::Histogram *addHistogram(prometheus::Registry &registry,
                                            const char *name, const char *help,
                                            const std::string &model,
-                                           std::vector<double> bounds) {
+                                           const std::vector<double> &bounds) {
   return &prometheus::BuildHistogram()
               .Name(name)
               .Help(help)
               .Register(registry)
-              .Add({{"model_name", model}}, std::move(bounds));
+              .Add({{"model_name", model}}, bounds);
 }
 
 // From the time of a step of a small model to that of a long answer.

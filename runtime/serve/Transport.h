@@ -22,7 +22,7 @@
 #include <string>
 
 namespace boost::asio::ssl {
-class context;
+class context; // NOLINT(readability-identifier-naming): Boost's name.
 } // namespace boost::asio::ssl
 
 namespace llamac::serve {

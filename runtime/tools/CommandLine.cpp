@@ -519,7 +519,7 @@ static std::string describeExtra(const CLI::App &verb,
 /// The parser's message about `verb` as ours are: what, expected, got.
 static std::string describeParseError(const CLI::App &verb,
                                       const CLI::ParseError &error) {
-  const std::string text = absl::StrReplaceAll(error.what(), {{"{false}", ""}});
+  std::string text = absl::StrReplaceAll(error.what(), {{"{false}", ""}});
   auto partsOf = [&text](absl::string_view separator) {
     return std::pair<std::string, std::string>(
         absl::StrSplit(text, absl::MaxSplits(separator, 1)));

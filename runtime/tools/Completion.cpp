@@ -54,6 +54,7 @@ static std::string pathsOfVerbs(const VerbEntry &tool,
 /// The words that may stand where an argument does: verbs, and known values.
 static std::string wordsOf(const VerbEntry &verb) {
   std::vector<std::string> words;
+  words.reserve(verb.verbs.size());
   for (const VerbEntry &next : verb.verbs)
     words.push_back(next.name);
   for (const OptionEntry &argument : verb.arguments)
