@@ -229,10 +229,6 @@ Interpreter::ValueOr Interpreter::member(const Value &object,
       return of ? heap.string(*of) : ValueOr(Value::none());
     }
     return Value::missing();
-  case Kind::Tuple:
-    if (object.sequence().isGroup && (name == "grouper" || name == "list"))
-      return object.sequence().items[name == "list"];
-    return Value::missing();
   default:
     return Value::missing();
   }

@@ -68,9 +68,9 @@ public:
   }
 
   // The same, with text in lower case.
-  ValueOr ofAnyCase(Interpreter &in, const Value &value, bool caseSensitive,
-                    const Value &otherwise = Value::missing()) const {
-    LLAMAC_ASSIGN_OR_RETURN(const Value found, of(in, value, otherwise));
+  ValueOr ofAnyCase(Interpreter &in, const Value &value,
+                    bool caseSensitive) const {
+    LLAMAC_ASSIGN_OR_RETURN(const Value found, of(in, value));
     if (caseSensitive || !found.isString())
       return found;
     return in.heap.string(lower(found.text()), found.string().markup);
@@ -326,50 +326,6 @@ static ValueOr dictSort(Interpreter &in, Value input, CallArguments &args) {
   return in.heap.list(std::move(sorted));
 }
 
-static ValueOr groupBy(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(
-      const auto bound,
-      bind("groupby", args, {"attribute", "default", "case_sensitive"}, 1));
-  LLAMAC_ASSIGN_OR_RETURN(const Path path, Path::parse(in, bound[0]));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> all, items(in.heap, input));
-  const auto keyOf = [&](const Value &value) {
-    return path.ofAnyCase(in, value, isSet(bound[2]), bound[1]);
-  };
-  std::vector<Value> keys;
-  for (const Value &value : all) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value key, keyOf(value));
-    keys.push_back(key);
-  }
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> sorted,
-                          sortBy(in.heap, keys, all, false));
-  std::vector<Value> groups, group;
-  Value groupKey;
-  const auto close = [&]() -> absl::Status {
-    if (group.empty())
-      return absl::OkStatus();
-    LLAMAC_ASSIGN_OR_RETURN(const Value shown, path.of(in, group[0], bound[1]));
-    LLAMAC_ASSIGN_OR_RETURN(const Value members,
-                            in.heap.list(std::exchange(group, {})));
-    LLAMAC_ASSIGN_OR_RETURN(const Value pair, in.heap.tuple({shown, members}));
-    pair.sequence().isGroup = true;
-    groups.push_back(pair);
-    return absl::OkStatus();
-  };
-  for (const Value &value : sorted) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value key, keyOf(value));
-    bool same = false;
-    if (!group.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(same, equals(in.heap, key, groupKey));
-    }
-    if (!same)
-      LLAMAC_RETURN_IF_ERROR(close());
-    group.push_back(value);
-    groupKey = key;
-  }
-  LLAMAC_RETURN_IF_ERROR(close());
-  return in.heap.list(std::move(groups));
-}
-
 static ValueOr unique(Interpreter &in, Value input, CallArguments &args) {
   LLAMAC_ASSIGN_OR_RETURN(
       const auto bound, bind("unique", args, {"case_sensitive", "attribute"}));
@@ -391,70 +347,6 @@ static ValueOr unique(Interpreter &in, Value input, CallArguments &args) {
             return item;
         }
       });
-}
-
-static ValueOr batch(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto bound,
-                          bind("batch", args, {"linecount", "fill_with"}, 1));
-  if (!bound[0].isInt())
-    return templateError("batch needs a number of items");
-  LLAMAC_ASSIGN_OR_RETURN(const NextItem next, iterate(in.heap, input));
-  const int64_t size = bound[0].integer();
-  const Value fill = bound[1].is(Kind::Missing) ? Value::none() : bound[1];
-  // A batch is complete when the item after it comes.
-  return in.heap.generator([&in, next, size, fill, held = std::vector<Value>(),
-                            ended = false]() mutable -> Item {
-    while (!ended) {
-      LLAMAC_RETURN_IF_ERROR(in.heap.spend(1));
-      LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, next());
-      if (item && static_cast<int64_t>(held.size()) != size) {
-        held.push_back(*item);
-        continue;
-      }
-      ended = !item;
-      if (ended && held.empty())
-        break;
-      if (ended && !fill.is(Kind::None) &&
-          static_cast<int64_t>(held.size()) < size) {
-        LLAMAC_RETURN_IF_ERROR(
-            in.heap.wouldFit(static_cast<uint64_t>(size), sizeof(Value)));
-        held.resize(static_cast<size_t>(size), fill);
-      }
-      LLAMAC_ASSIGN_OR_RETURN(const Value full,
-                              in.heap.list(std::exchange(held, {})));
-      if (item)
-        held.push_back(*item);
-      return full;
-    }
-    return std::nullopt;
-  });
-}
-
-static ValueOr slices(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto bound,
-                          bind("slice", args, {"slices", "fill_with"}, 1));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> all, items(in.heap, input));
-  if (!bound[0].isInt() || bound[0].integer() == 0)
-    return templateError("slice needs a number of slices");
-  const int64_t count = bound[0].integer();
-  const Value fill = bound[1].is(Kind::Missing) ? Value::none() : bound[1];
-  std::vector<Value> parts;
-  size_t at = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const size_t extra = all.size() % static_cast<size_t>(count);
-    const bool isLong = static_cast<size_t>(i) < extra;
-    const size_t size = all.size() / static_cast<size_t>(count) + isLong;
-    std::vector<Value> part(all.begin() + static_cast<ptrdiff_t>(at),
-                            all.begin() + static_cast<ptrdiff_t>(at + size));
-    at += size;
-    if (!fill.is(Kind::None) && !isLong)
-      part.push_back(fill);
-    LLAMAC_ASSIGN_OR_RETURN(const Value made, in.heap.list(std::move(part)));
-    parts.push_back(made);
-  }
-  LLAMAC_ASSIGN_OR_RETURN(const Value made, in.heap.list(std::move(parts)));
-  LLAMAC_ASSIGN_OR_RETURN(NextItem next, iterate(in.heap, made));
-  return in.heap.generator(std::move(next));
 }
 
 //===----------------------------------------------------------------------===//
@@ -539,13 +431,11 @@ static ValueOr select(Interpreter &in, Value input, CallArguments &args) {
 
 static constexpr Function table[] = {
     {"attr", attribute},
-    {"batch", batch},
     {"count", length},
     {"d", defaultValue},
     {"default", defaultValue},
     {"dictsort", dictSort},
     {"first", first},
-    {"groupby", groupBy},
     {"items", itemsOf},
     {"join", join},
     {"last", last},
@@ -559,7 +449,6 @@ static constexpr Function table[] = {
     {"reverse", reverse},
     {"select", select<false, false>},
     {"selectattr", select<true, false>},
-    {"slice", slices},
     {"sort", sort},
     {"sum", sum},
     {"unique", unique},

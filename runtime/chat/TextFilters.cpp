@@ -12,8 +12,6 @@
 #include "runtime/chat/Tables.h"
 #include "runtime/chat/Text.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
@@ -140,64 +138,6 @@ static ValueOr indent(Interpreter &in, Value input, CallArguments &args) {
   return in.heap.string(std::move(result), input.string().markup);
 }
 
-static ValueOr center(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto bound, bind("center", args, {"width"}));
-  LLAMAC_ASSIGN_OR_RETURN(const int64_t width, integerOr(bound[0], 80));
-  LLAMAC_ASSIGN_OR_RETURN(const Value text, asString(in.heap, input));
-  const int64_t missing = width - static_cast<int64_t>(text.string().length);
-  if (missing <= 0)
-    return text;
-  LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(1, static_cast<uint64_t>(missing)));
-  const int64_t left = missing / 2 + (missing & width & 1);
-  return in.heap.string(
-      absl::StrCat(std::string(static_cast<size_t>(left), ' '), text.text(),
-                   std::string(static_cast<size_t>(missing - left), ' ')),
-      text.string().markup);
-}
-
-static ValueOr truncate(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(
-      const auto bound,
-      bind("truncate", args, {"length", "killwords", "end", "leeway"}));
-  LLAMAC_ASSIGN_OR_RETURN(const int64_t length, integerOr(bound[0], 255));
-  int64_t leeway = 5;
-  if (!bound[3].is(Kind::None)) {
-    LLAMAC_ASSIGN_OR_RETURN(leeway, integerOr(bound[3], 5));
-  }
-  const bool hasEnd = !bound[2].is(Kind::Missing);
-  const std::optional<int64_t> size = lengthOf(input);
-  if (!size || (hasEnd && !bound[2].isString()))
-    return templateError("truncate needs a text");
-  const absl::string_view end = hasEnd ? bound[2].text() : "...";
-  const int64_t room = length - static_cast<int64_t>(codePoints(end));
-  if (room < 0 || leeway < 0)
-    return templateError("truncate has no room for the end of the text");
-  if (*size - length <= leeway)
-    return input;
-  if (!input.isString())
-    return templateError("truncate needs a text");
-  absl::string_view kept =
-      input.text().substr(0, byteOf(input.text(), static_cast<size_t>(room)));
-  if (bound[1].is(Kind::Missing) || !isTrue(bound[1]))
-    if (const size_t space = kept.rfind(' '); space != absl::string_view::npos)
-      kept = kept.substr(0, space);
-  return in.heap.string(absl::StrCat(kept, end));
-}
-
-static ValueOr wordCount(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_RETURN_IF_ERROR(bind("wordcount", args, {}).status());
-  LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, input));
-  int64_t count = 0;
-  bool inWord = false;
-  for (size_t at = 0; at < text.size();) {
-    const int32_t code = decode(text, at);
-    const bool isWord = code == '_' || isAlpha(code) || isNumeric(code);
-    count += isWord && !inWord;
-    inWord = isWord;
-  }
-  return Value::integer(count);
-}
-
 static ValueOr string(Interpreter &in, Value input, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(bind("string", args, {}).status());
   return asString(in.heap, input);
@@ -209,17 +149,13 @@ static ValueOr safe(Interpreter &in, Value input, CallArguments &args) {
   return in.heap.string(std::move(text), true);
 }
 
-static ValueOr forceEscape(Interpreter &in, Value input, CallArguments &args) {
+static ValueOr escape(Interpreter &in, Value input, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(bind("escape", args, {}).status());
+  if (input.isString() && input.string().markup)
+    return input;
   LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, input));
   LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(6, text.size()));
   return in.heap.string(escapeHtml(text), true);
-}
-
-static ValueOr escape(Interpreter &in, Value input, CallArguments &args) {
-  return input.isString() && input.string().markup
-             ? ValueOr(input)
-             : forceEscape(in, input, args);
 }
 
 static ValueOr format(Interpreter &in, Value input, CallArguments &args) {
@@ -236,54 +172,6 @@ static ValueOr format(Interpreter &in, Value input, CallArguments &args) {
     LLAMAC_RETURN_IF_ERROR(in.heap.set(values, key, value));
   }
   return formatPercent(in, text, values);
-}
-
-static std::string quoteUrl(absl::string_view text, bool inQuery) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string result;
-  for (const char c : text) {
-    const uint8_t byte = static_cast<uint8_t>(c);
-    if (absl::ascii_isalnum(byte) || absl::StrContains("_.-~", c) ||
-        (c == '/' && !inQuery))
-      result += c;
-    else if (c == ' ' && inQuery)
-      result += '+';
-    else
-      result.append({'%', digits[byte >> 4], digits[byte & 15]});
-  }
-  return result;
-}
-
-static ValueOr urlEncode(Interpreter &in, Value input, CallArguments &args) {
-  LLAMAC_RETURN_IF_ERROR(bind("urlencode", args, {}).status());
-  CallArguments none;
-  LLAMAC_ASSIGN_OR_RETURN(const Value isIterable,
-                          findTest("iterable")->call(in, input, none));
-  if (input.isString() || !isIterable.boolean()) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, input));
-    LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(3, text.size()));
-    return in.heap.string(quoteUrl(text, false));
-  }
-  Value pairs = input;
-  if (input.is(Kind::Dict)) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        pairs, in.heap.object(Kind::DictView,
-                              DictView{DictView::Part::Items, &input.dict()}));
-  }
-  LLAMAC_ASSIGN_OR_RETURN(const auto all, items(in.heap, pairs));
-  std::string result;
-  for (const Value &pair : all) {
-    LLAMAC_ASSIGN_OR_RETURN(const auto parts, items(in.heap, pair));
-    if (parts.size() != 2)
-      return templateError("urlencode needs pairs");
-    LLAMAC_ASSIGN_OR_RETURN(const std::string name, textOf(in.heap, parts[0]));
-    LLAMAC_ASSIGN_OR_RETURN(const std::string text, textOf(in.heap, parts[1]));
-    LLAMAC_RETURN_IF_ERROR(
-        in.heap.wouldFit(3, result.size() + name.size() + text.size()));
-    absl::StrAppend(&result, result.empty() ? "" : "&", quoteUrl(name, true),
-                    "=", quoteUrl(text, true));
-  }
-  return in.heap.string(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
@@ -452,11 +340,9 @@ static ValueOr toJsonFilter(Interpreter &in, Value input, CallArguments &args) {
 static constexpr Function table[] = {
     {"abs", absolute},
     {"capitalize", changeText<capitalize>},
-    {"center", center},
     {"e", escape},
     {"escape", escape},
     {"float", real},
-    {"forceescape", forceEscape},
     {"format", format},
     {"indent", indent},
     {"int", integer},
@@ -468,10 +354,7 @@ static constexpr Function table[] = {
     {"title", changeText<titleWords>},
     {"tojson", toJsonFilter},
     {"trim", trim},
-    {"truncate", truncate},
     {"upper", changeText<upper>},
-    {"urlencode", urlEncode},
-    {"wordcount", wordCount},
 };
 
 } // namespace text_filter

@@ -441,29 +441,6 @@ static ValueOr zeroFill(Interpreter &in, Value self, CallArguments &args) {
   return like(in, self, std::move(text));
 }
 
-static ValueOr expandTabs(Interpreter &in, Value self, CallArguments &args) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto given,
-                          bind("expandtabs", args, {"tabsize"}));
-  LLAMAC_ASSIGN_OR_RETURN(const int64_t size, integer(given[0], 8));
-  std::string text;
-  int64_t column = 0;
-  for (size_t at = 0; at < self.text().size();) {
-    const size_t begin = at;
-    const int32_t code = decode(self.text(), at);
-    if (code != '\t') {
-      absl::StrAppend(&text, self.text().substr(begin, at - begin));
-      column = code == '\n' || code == '\r' ? 0 : column + 1;
-    } else if (size > 0) {
-      const int64_t spaces = size - column % size;
-      LLAMAC_RETURN_IF_ERROR(
-          in.heap.wouldFit(1, text.size() + static_cast<uint64_t>(spaces)));
-      text.append(static_cast<size_t>(spaces), ' ');
-      column += spaces;
-    }
-  }
-  return like(in, self, std::move(text));
-}
-
 static ValueOr format(Interpreter &in, Value self, CallArguments &args) {
   return formatBraces(in, self, args);
 }
@@ -475,7 +452,6 @@ absl::Span<const Function> textMethods() {
       {"center", padded<0>},
       {"count", count},
       {"endswith", matches<true>},
-      {"expandtabs", expandTabs},
       {"find", search<false, false>},
       {"format", format},
       {"index", search<false, true>},

@@ -161,7 +161,6 @@ inline absl::string_view Value::text() const { return string().bytes; }
 
 struct Sequence {
   std::vector<Value> items;
-  bool isGroup = false; ///< Of `groupby`: has `grouper` and `list`.
 };
 
 /// Keys that are equal are one key: 1, 1.0 and true.

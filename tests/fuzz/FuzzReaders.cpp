@@ -435,7 +435,6 @@ Seeds chatTemplates() {
       "{% for a in [[1, [2]], [3]] recursive %}{{ loop(a) if a is iterable "
       "else a "
       "}}{% break %}{% endfor %}{{ {'a': 1} | dictsort }}{{ range(9) | "
-      "batch(2) | "
       "list }}{{ messages | selectattr('role', 'equalto', 'user') | first }}"};
   Seeds seeds;
   for (const char *text : templates)

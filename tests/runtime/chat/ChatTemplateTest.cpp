@@ -88,6 +88,7 @@ TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
         {"{# a", "line 1: a comment has no end"},
         {"{{ 'a }}", "line 1: a string has no end"},
         {"{{ 1 | wish }}", "line 1: no filter is named 'wish'"},
+        {"{{ [1] | batch(2) }}", "line 1: no filter is named 'batch'"},
         {"{{ 1 is wish }}", "line 1: no test is named 'wish'"},
         {"{% break %}", "line 1: 'break' outside of a loop"},
         {"{{ 9223372036854775808 }}", "an integer of more than 64 bits"},

@@ -37,7 +37,7 @@ CONSTANTS = ["0", "1", "2", "-1", "3", "10", "1.5", "0.1", "1e20", "true", "fals
 BINARY = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or", "+", "~"]
 FILTERS = ["abs", "capitalize", "count", "first", "float", "int", "items|list", "join", "last", "length", "list",
            "lower", "max", "min", "reverse|list", "round", "safe", "sort", "string", "sum", "title", "tojson", "trim",
-           "unique|list", "upper", "wordcount", "escape", "dictsort", "urlencode", "default", "d"]
+           "unique|list", "upper", "escape", "dictsort", "default", "d"]
 TESTS = ["boolean", "callable", "defined", "even", "false", "float", "integer", "iterable", "lower", "mapping", "none",
          "number", "odd", "sequence", "string", "true", "undefined", "upper", "escaped"]
 METHODS = ["upper()", "lower()", "strip()", "lstrip()", "rstrip()", "title()", "capitalize()", "split()", "swapcase()",
@@ -142,7 +142,7 @@ class Expressions:
             f"count({a})", f"index({a})", f"strip({a})", f"lstrip({a})", f"rstrip({a})", f"join(ls)",
             f"join({self.atom()})", f"get({self.atom()})", f"get({self.atom()}, {self.atom()})", f"center({n})",
             "center(20, '*')", "ljust(15)", "rjust(15, '.')", "zfill(9)", f"partition({a})", f"rpartition({a})",
-            f"removeprefix({a})", f"removesuffix({a})", f"count({self.atom()})", "expandtabs(4)", "splitlines(true)",
+            f"removeprefix({a})", f"removesuffix({a})", f"count({self.atom()})", "splitlines(true)",
             "format(1, 'x', k=2)", f"startswith({a}, {n})", f"endswith({a}, {n}, {m})"])
         return f"({self.string(depth)}).{call}"
 
@@ -152,16 +152,13 @@ class Expressions:
         if kind == 0:
             return f"{self.string(depth)}|" + self.pick([
                 f"replace({a}, {b})", f"replace({a}, {b}, {n})", "indent", f"indent({n})", "indent(2, true)",
-                "indent(2, blank=true)", "indent('> ')", "truncate(5)", f"truncate({n}, true, '')", "center(9)",
-                f"trim({a})", "default('x')", f"default({x}, true)", f"format({x}, {n})", f"format({x})",
-                "attr('upper') is defined", "urlencode", "list|tojson", "wordcount", "title", "e", "forceescape",
-                "batch(3)|list", "first", "last", f"int({n})", f"int(default={x}, base=16)", f"float({x})"])
+                "indent(2, blank=true)", "indent('> ')", f"trim({a})", "default('x')", f"default({x}, true)", f"format({x}, {n})", f"format({x})",
+                "attr('upper') is defined", "list|tojson", "title", "e", "first", "last", f"int({n})", f"int(default={x}, base=16)", f"float({x})"])
         if kind == 1:
             return f"{self.sequence(depth)}|" + self.pick([
                 f"join({a})", "sort(reverse=true)", "sort(case_sensitive=true)", "map('upper')|list",
                 "map('default', 9)|list", "map('int')|list", "select|list", "reject|list", "select('odd')|list",
-                "select('string')|list", "reject('none')|list", "select('in', l)|list", "batch(2)|list",
-                f"batch(2, {x})|list", "slice(2)|list", f"slice(3, {x})|list", "sum(start=1)", "select('gt', 1)|list",
+                "select('string')|list", "reject('none')|list", "select('in', l)|list", "sum(start=1)", "select('gt', 1)|list",
                 "unique(case_sensitive=true)|list", "min(case_sensitive=true)", "max", "reverse|list", "list",
                 "map('string')|map('length')|sum", f"default({x})", "map('nosuchfilter')|list", "nosuchfilter"])
         if kind == 2:
@@ -169,9 +166,7 @@ class Expressions:
                 "sort(attribute='age')|list", "sort(attribute='age,name', reverse=true)", "map(attribute='name')|join('-')",
                 "map(attribute='tags', default='none')|list", "map(attribute='tags.0')|list", "sum(attribute='age')",
                 "selectattr('age', 'equalto', 5)|list", "selectattr('tags')|map(attribute='name')|list",
-                "rejectattr('tags', 'defined')|list", "groupby('age')|list", "groupby('age')|map('first')|list",
-                "groupby('name')|map(attribute='list')|map('length')|list", "groupby('tags')|list",
-                "groupby('tags.0', default='')|map(attribute='grouper')|list", "unique(attribute='age')|list",
+                "rejectattr('tags', 'defined')|list", "unique(attribute='age')|list",
                 "max(attribute='age')", "min(attribute='name')", "tojson(indent=2)", "tojson(indent=1, sort_keys=true)",
                 "join(', ', attribute='name')", "map(attribute='name', default='x')|map('upper')|join", "last|items|list",
                 "first|dictsort", "selectattr('name', 'in', ['Bo'])|list|length", "tojson(separators=(',', ':'))"])
