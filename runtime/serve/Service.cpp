@@ -46,9 +46,10 @@ static constexpr int readerThreads = 4;
 /// between takes it for dead.
 static constexpr std::chrono::seconds commentInterval{15};
 
-/// Between two events of a stream: waking this thread for each token of a small
-/// model takes time from its engine, and nobody reads so fast.
-static constexpr std::chrono::milliseconds eventInterval{5};
+/// Events of streams that go on are sent once in a frame of a screen, those of
+/// all streams at one time: waking this thread for each token of a small model
+/// takes time from its engine, and nobody sees it sooner.
+static constexpr std::chrono::milliseconds frame{16};
 
 //===----------------------------------------------------------------------===//
 // Routes
@@ -589,6 +590,12 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
   co_await stream(exchange, entry, *submitted);
 }
 
+/// The end of the frame that it is now.
+static Clock::time_point nextFrame() {
+  const Clock::time_point now = Clock::now();
+  return now - now.time_since_epoch() % frame + frame;
+}
+
 /// The answers to `submitted` as they come, or when all have.
 Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
                            Submitted &submitted) {
@@ -630,11 +637,12 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
       break;
     if (hasEvents) {
       submitted.waker->ignore();
-      co_await exchange.changed().wait(eventInterval);
+      co_await exchange.changed().wait(nextFrame());
       submitted.waker->listen();
       continue; // With what came meanwhile.
     }
-    if (!co_await exchange.changed().wait(commentInterval) && request.streams)
+    if (!co_await exchange.changed().wait(Clock::now() + commentInterval) &&
+        request.streams)
       co_await sendEvents(": the answer goes on\n\n");
   }
   entry.usage = writer.usage();

@@ -37,11 +37,10 @@ public:
     timer.cancel();
   }
 
-  /// Until notify() was called since the last time, or `longest` is over:
-  /// false.
-  Task<bool> wait(Clock::duration longest = std::chrono::hours(24 * 365)) {
+  /// Until notify() was called since the last time, or it is `latest`: false.
+  Task<bool> wait(Clock::time_point latest = Clock::time_point::max()) {
     if (!isSet) {
-      timer.expires_after(longest);
+      timer.expires_at(latest);
       co_await timer.async_wait(asValue);
     }
     co_return std::exchange(isSet, false);
