@@ -68,12 +68,12 @@ def serve_peer(args):
     return Server([*command, *flags], r"running on http://.*:(\d+)")
 
 
-async def request(port, body, **options):
-    """The reader and writer of a connection by which a completion was asked for."""
+async def request(port, body, path="/v1/completions", **options):
+    """The reader and writer of a connection by which `body` was sent to `path`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, **options)
     text = json.dumps(body).encode()
-    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    writer.write(b"%sConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (head, len(text), text))
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    writer.write(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
     return reader, writer
 
 
