@@ -18,6 +18,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <memory>
 #include <utility>
 
@@ -91,6 +94,22 @@ absl::Status prepareAnswer(AnswerOptions &options) {
                           parseLogitBias(options.logitBias));
   LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
   return Sampler::create(samplingOf(options, nullptr)).status();
+}
+
+absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer) {
+  return tokenizer
+             ? absl::OkStatus()
+             : usageError(absl::StrCat(path,
+                                       ": there is no tokenizer to make text "
+                                       "with; ask for ids by --print-ids"));
+}
+
+absl::Status writeOutput(std::FILE *out, absl::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) == text.size() &&
+      std::fflush(out) == 0)
+    return absl::OkStatus();
+  return memoryError(
+      absl::StrCat("cannot write the answer: ", std::strerror(errno)));
 }
 
 } // namespace llamac

@@ -14,8 +14,10 @@
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +53,13 @@ absl::Status prepareAnswer(AnswerOptions &options);
 /// How to sample: `options` over `advised`, which may be null.
 SamplingOptions samplingOf(const AnswerOptions &options,
                            const schema::SamplingT *advised);
+
+/// Usage error where `tokenizer`, of the model at `path`, is null: its answers
+/// have no text.
+absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer);
+
+/// Writes what answers are to `out`, at once. Memory error where it cannot.
+absl::Status writeOutput(std::FILE *out, absl::string_view text);
 
 } // namespace llamac
 

@@ -29,9 +29,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -140,11 +138,7 @@ absl::Status Chat::write(absl::string_view text) {
     }
     text = shown;
   }
-  if (std::fwrite(text.data(), 1, text.size(), out) == text.size() &&
-      std::fflush(out) == 0)
-    return absl::OkStatus();
-  return memoryError(
-      absl::StrCat("cannot write the answer: ", std::strerror(errno)));
+  return writeOutput(out, text);
 }
 
 /// The next message or command, of one line or several; none at the end.

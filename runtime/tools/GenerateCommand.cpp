@@ -20,8 +20,8 @@
 #include "runtime/engine/RequestJson.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/LineFiles.h"
+#include "runtime/tools/AnswerOptions.h"
 #include "runtime/tools/ChatOptions.h"
-#include "runtime/tools/RunCommand.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -29,8 +29,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -207,11 +205,7 @@ absl::Status Generation::write(const ordered_json &line) {
   const std::string text = jsonText(line);
   if (output)
     return output->append(text);
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() ||
-      std::fputc('\n', out) == EOF || std::fflush(out) != 0)
-    return memoryError(
-        absl::StrCat("cannot write the answers: ", std::strerror(errno)));
-  return absl::OkStatus();
+  return writeOutput(out, text + "\n");
 }
 
 //===----------------------------------------------------------------------===//
@@ -475,10 +469,8 @@ absl::Status generateCommand(const std::shared_ptr<const Model> &model,
                              const GenerateCommandOptions &options,
                              std::FILE *out, std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkGenerate(options));
-  if (!options.printIds && !model->tokenizer())
-    return usageError(absl::StrCat(model->path(),
-                                   ": there is no tokenizer to make text with; "
-                                   "ask for ids by --print-ids"));
+  if (!options.printIds)
+    LLAMAC_RETURN_IF_ERROR(checkHasText(model->path(), model->tokenizer()));
   return Generation(*model, options, out, log).run(model);
 }
 

@@ -25,8 +25,6 @@
 #include "absl/strings/str_split.h"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -189,10 +187,9 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                            absl::StrCat(prompt.status().message(),
                                         "; --raw leaves the chat template out"))
                      : prompt.status();
-  if (!options.printIds && !subject.decoder.tokenizer())
-    return usageError(absl::StrCat(subject.path,
-                                   ": there is no tokenizer to make text "
-                                   "with; ask for ids by --print-ids"));
+  if (!options.printIds)
+    LLAMAC_RETURN_IF_ERROR(
+        checkHasText(subject.path, subject.decoder.tokenizer()));
 
   if (!options.quiet && !options.json)
     printForm(options, asMessage, log);
@@ -209,11 +206,10 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
   }
   std::string answer; // What is printed when done.
   bool first = true;
-  bool writes = true;
+  absl::Status written;
   auto print = [&](absl::string_view text) {
-    writes = std::fwrite(text.data(), 1, text.size(), out) == text.size() &&
-             std::fflush(out) == 0;
-    return writes;
+    written = writeOutput(out, text);
+    return written.ok();
   };
   GenerateCallbacks callbacks;
   if (options.printIds && !options.json)
@@ -235,9 +231,8 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
   if (options.json)
     answer = answerJson(subject.loadSeconds, result, options, asMessage,
                         subject.decoder.tokenizer(), answer);
-  if (!writes || !print(answer + "\n"))
-    return memoryError(
-        absl::StrCat("cannot write the output: ", std::strerror(errno)));
+  if (!written.ok() || !print(answer + "\n"))
+    return written;
   if (!options.json)
     printLogprobs(subject.decoder.tokenizer(), result.logprobs, log);
   if (options.quiet || options.json)
