@@ -173,7 +173,9 @@ class Chat(Client):
         self.assertIn("content.done", {event.type for event in events})
 
     def test_the_order_of_a_stream(self):
-        chunks = self.chunks(stream_options={"include_usage": True})
+        # Long enough for several events of a fast machine.
+        asked = {"max_tokens": 300, "extra_body": {"ignore_eos": True}}
+        chunks = self.chunks(stream_options={"include_usage": True}, **asked)
         first, *middle, finish, usage = chunks
         self.assertEqual((first.choices[0].delta.role, first.choices[0].delta.content), ("assistant", ""))
         for chunk in middle:
@@ -184,7 +186,7 @@ class Chat(Client):
         self.assertIsNone(finish.choices[0].delta.content)
         self.assertIn(finish.choices[0].finish_reason, ("stop", "length"))
         self.assertEqual(usage.choices, [])
-        whole = self.chat().usage
+        whole = self.chat(**asked).usage
         self.assertEqual(usage.usage.completion_tokens, whole.completion_tokens)
         self.assertEqual(usage.usage.prompt_tokens, whole.prompt_tokens)
         self.assertTrue(all(chunk.usage is None for chunk in chunks[:-1]))

@@ -103,7 +103,8 @@ protected:
       bool isTaken = co_await exchange.begin({200, "", "text/plain"});
       while (isTaken && !exchange.clientLeft()) {
         isTaken = co_await exchange.sendPart(std::string(100'000, '.'));
-        co_await exchange.changed().wait(std::chrono::milliseconds(1));
+        co_await exchange.changed().wait(Clock::now() +
+                                         std::chrono::milliseconds(1));
       }
       ++left;
     } else if (request.target() == "/wait") {
