@@ -37,11 +37,11 @@ class Server:
         """`sign` finds the port in the line by which it says that it is ready."""
         begin = time.perf_counter()
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        found = None
+        found, line = None, ""
         while not found:
-            line = self.process.stderr.readline()
+            before, line = line, self.process.stderr.readline()
             if not line:
-                raise SystemExit(f"serve_bench: {' '.join(command)} ended with {self.process.wait()}")
+                raise SystemExit(f"serve_bench: {command[0]} ended with {self.process.wait()}: {before.strip()}")
             found = re.search(sign, line)
         self.start = time.perf_counter() - begin
         self.port = int(found.group(1))

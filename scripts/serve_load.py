@@ -18,6 +18,9 @@ requests. Three things must hold to the end:
 
     scripts/serve_load.py PLAN                  an hour, sixteen clients
     scripts/serve_load.py PLAN --seconds 120
+
+Memory grows until each page of the cache has been used once, so take a plan that
+was compiled with -c 2048 or so.
 """
 
 import argparse
@@ -36,6 +39,7 @@ WORDS = "the sea river train bread moon winter town light story of and a to in o
 COLOURS = {"type": "object", "properties": {"colour": {"enum": ["red", "green"]}, "count": {"type": "integer"}}}
 GRAMMAR = {"type": "json_schema", "json_schema": {"name": "colour", "schema": COLOURS | {"required": ["colour"]}}}
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": COLOURS}}
+TEMPLATE = os.path.join(ROOT, "build", "models", "chat-templates", "Qwen-Qwen2.5-7B-Instruct.jinja")
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
 
@@ -219,8 +223,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--chat-template", default=TEMPLATE, help="one that knows tools (%(default)s)")
     args = parser.parse_args()
-    with serve(args, "--max-queue", "256") as server:
+    with serve(args, "--chat-template", args.chat_template) as server:
         try:
             asyncio.run(load(server, args))
         except Failure as failure:
