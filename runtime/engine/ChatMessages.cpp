@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/JsonSchema.h"
 #include "runtime/io/JsonText.h"
 
 #include "absl/algorithm/container.h"
@@ -209,11 +210,13 @@ static absl::StatusOr<Tool> readTool(const JsonObject &tool,
     return function->fail("name", "1 to 64 letters, digits, _, - and .",
                           quoteForMessage(name.value_or("none")));
   LLAMAC_RETURN_IF_ERROR(function->optionalString("description").status());
-  LLAMAC_RETURN_IF_ERROR(function->optionalBool("strict").status());
+  LLAMAC_ASSIGN_OR_RETURN(const auto strict, function->optionalBool("strict"));
   LLAMAC_ASSIGN_OR_RETURN(const auto parameters,
                           function->optionalObject("parameters"));
-  return Tool{*name, parameters ? function->textOf("parameters", text)
-                                : R"({"type": "object", "properties": {}})"};
+  return Tool{*name,
+              parameters ? function->textOf("parameters", text)
+                         : R"({"type": "object", "properties": {}})",
+              strict.value_or(false)};
 }
 
 /// The tool that `choice`, an object, names.
@@ -313,6 +316,37 @@ std::string callSchema(const std::vector<Tool> &tools,
                                       absl::StrAppend(out, one(tool));
                                     }),
                       "]}");
+}
+
+absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
+                                          const ToolCallSyntax &syntax) {
+  for (Tool &tool : tools)
+    if (!tool.isStrict)
+      tool.parameters = R"({"type": "object"})";
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::string schema,
+      prepareJsonSchema(callSchema(tools, syntax.arguments)));
+  const ordered_json call = {{"type", "json_schema"},
+                             {"json_schema", ordered_json::parse(schema)},
+                             {"max_whitespace_cnt", maxJsonSpace}};
+  ordered_json format;
+  if (*syntax.open) {
+    const ordered_json tag = {{"type", "tag"},
+                              {"begin", absl::StrCat(syntax.open, "\n")},
+                              {"content", call},
+                              {"end", absl::StrCat("\n", syntax.close)}};
+    format = {{"type", "triggered_tags"},
+              {"triggers", {syntax.open}},
+              {"tags", ordered_json::array({tag})}};
+  } else {
+    // An answer that begins with a bracket is a call.
+    const ordered_json text = {{"type", "regex"},
+                               {"pattern", R"([^{\s][\s\S]*)"}};
+    format = {{"type", "or"}, {"elements", ordered_json::array({call, text})}};
+  }
+  return GrammarSource{
+      GrammarSource::Tags,
+      jsonText(ordered_json{{"type", "structural_tag"}, {"format", format}})};
 }
 
 } // namespace llamac

@@ -9,7 +9,9 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_CHATMESSAGES_H
 #define LLAMAC_RUNTIME_ENGINE_CHATMESSAGES_H
 
+#include "runtime/chat/ToolCalls.h"
 #include "runtime/engine/ChatFormat.h"
+#include "runtime/engine/Grammar.h"
 #include "runtime/io/JsonReader.h"
 
 #include "absl/status/statusor.h"
@@ -26,6 +28,7 @@ namespace llamac {
 /// arguments.
 struct Tool {
   std::string name, parameters;
+  bool isStrict = false; ///< Whether calls must match the schema.
 };
 
 struct ToolChoice {
@@ -61,6 +64,12 @@ absl::StatusOr<nlohmann::ordered_json> readMessages(const JsonObject &object,
 /// `arguments`.
 std::string callSchema(const std::vector<Tool> &tools,
                        absl::string_view arguments);
+
+/// A grammar of any text in which calls, written as `syntax` has them, are
+/// calls of `tools` that match the schemas of those that are strict. Errors:
+/// those of prepareJsonSchema().
+absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
+                                          const ToolCallSyntax &syntax);
 
 } // namespace llamac
 

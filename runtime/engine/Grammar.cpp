@@ -31,8 +31,8 @@ GrammarCompiler::~GrammarCompiler() = default;
 
 /// What the text of a grammar is called in messages.
 static absl::string_view nameOf(GrammarSource::Kind kind) {
-  static constexpr absl::string_view names[] = {"JSON schema", "JSON object",
-                                                "regex", "grammar"};
+  static constexpr absl::string_view names[] = {
+      "JSON schema", "JSON object", "regex", "grammar", "calls of tools"};
   return names[kind];
 }
 

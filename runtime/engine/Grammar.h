@@ -36,12 +36,18 @@ struct GrammarSource {
     JsonObject, ///< Any JSON object; `text` is empty.
     Regex,      ///< Of the whole answer, in ECMAScript's syntax.
     Ebnf,       ///< Rules "name ::= ..." as in GBNF, of which "root" is first.
+    Tags,       ///< Text with JSON in places, as XGrammar's structural tags
+                ///< say; schemas are those of prepareJsonSchema().
   };
   Kind kind = JsonObject;
   std::string text;
 
   bool operator==(const GrammarSource &) const = default;
 };
+
+/// Characters between two tokens of JSON at most: lines of deep records fit,
+/// and a model cannot go on with spaces for ever.
+inline constexpr int maxJsonSpace = 16;
 
 /// A set of token ids: id i is in it where bit i % 32 of word i / 32 is set.
 using TokenMask = std::vector<uint32_t>;

@@ -235,21 +235,24 @@ absl::StatusOr<bool> XGrammarMatcher::accept(int32_t id) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Between two tokens of JSON: lines of deep records fit, and a model cannot go
-/// on with spaces for ever.
-static constexpr int maxWhitespace = 16;
-
 static xgrammar::Grammar parse(const GrammarSource &source) {
   switch (source.kind) {
   case GrammarSource::JsonSchema:
   case GrammarSource::JsonObject:
     return xgrammar::Grammar::FromJSONSchema(
         source.text, /*any_whitespace=*/true, /*indent=*/std::nullopt,
-        /*separators=*/std::nullopt, /*strict_mode=*/true, maxWhitespace);
+        /*separators=*/std::nullopt, /*strict_mode=*/true, maxJsonSpace);
   case GrammarSource::Regex:
     return xgrammar::Grammar::FromRegex(source.text);
   case GrammarSource::Ebnf:
     return xgrammar::Grammar::FromEBNF(source.text);
+  case GrammarSource::Tags: {
+    auto made = xgrammar::Grammar::FromStructuralTag(source.text);
+    if (const auto *grammar = std::get_if<xgrammar::Grammar>(&made))
+      return *grammar;
+    std::visit([](const auto &error) { throw error; },
+               std::get<xgrammar::StructuralTagError>(made));
+  }
   }
   throw std::invalid_argument("unknown kind of grammar");
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace llamac::serve {
@@ -220,8 +221,17 @@ static absl::Status readConversation(const JsonObject &object,
     return absl::OkStatus();
   to.tools = to.model->toolCalls();
   to.mostCalls = parallel.value_or(true) ? to.mostCalls : 1;
-  if (chat.tools.kind != ToolChoice::Required)
-    return absl::OkStatus();
+  if (chat.tools.kind != ToolChoice::Required) {
+    // A grammar is one of the whole answer.
+    if (request.grammar ||
+        std::ranges::none_of(chat.tools.tools, &Tool::isStrict))
+      return absl::OkStatus();
+    auto grammar = strictCalls(chat.tools.tools, *to.tools);
+    if (!grammar.ok())
+      return withContext(grammar.status(), "tools");
+    request.grammar = *std::move(grammar);
+    return compileGrammar(*to.model, "tools", request);
+  }
   if (request.grammar)
     return object.fail("tool_choice", "no grammar beside a call that must come",
                        "one");

@@ -609,6 +609,32 @@ class Tools:
             for choice in self.check(tool_choice=named, temperature=1, seed=4):
                 self.check_calls(choice, [name])
 
+    def test_calls_of_strict_tools_match_their_schemas(self):
+        """Also where the conversation has calls that do not."""
+        messages = []
+        for city in ("London", "Rome", "Oslo"):
+            function = {"name": "get_weather", "arguments": json.dumps({"place": city, "day": "today"})}
+            messages += [
+                {"role": "user", "content": f"What is the weather in {city} today?"},
+                {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]},
+                {"role": "tool", "tool_call_id": "call_1", "content": "Rain."},
+                {"role": "assistant", "content": "It rains."},
+            ]
+        messages += [{"role": "user", "content": "What is the weather in Berlin today?"}]
+        tools = [{"type": "function", "function": self.WEATHER | {"strict": True}}, self.TOOLS[1]]
+        options = {"messages": messages, "tools": tools, "temperature": 1, "n": 8, "max_tokens": 60}
+        if not self.open:  # The model, which knows no such calls, would begin none.
+            bracket = self.server.post("/tokenize", {"prompt": '{"'})["tokens"][-1]
+            options["logit_bias"] = {str(bracket): 12}
+        called = 0
+        for seed in range(by_tier(2, 20)):
+            for choice in self.check(seed=seed, **options):
+                for call in choice.message.tool_calls or []:
+                    if call.function.name == "get_weather" and choice.finish_reason == "tool_calls":
+                        jsonschema.validate(json.loads(call.function.arguments), self.WEATHER["parameters"])
+                        called += 1
+        self.assertGreater(called, 0)
+
     def test_no_call(self):
         plain = self.chat(self.ASK, max_tokens=40)
         none = self.ask(tool_choice="none", max_tokens=40)

@@ -12,12 +12,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/engine/Grammar.h"
+#include "runtime/engine/ChatMessages.h"
 
 #include "frontends/TokenizerBlobWriter.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/ChatMessages.h"
 #include "runtime/engine/Sampler.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include <gtest/gtest.h>
 
@@ -150,6 +153,44 @@ TEST_F(GrammarTest, PropertiesAreThereOnce) {
   EXPECT_FALSE(matches(*schema, R"({"a": 1, "a": "x"})"));
   EXPECT_FALSE(matches(*schema, R"({"a": "x"})"));
   EXPECT_FALSE(matches(*schema, R"({"b": 1, "a": "x"})"));
+}
+
+TEST_F(GrammarTest, CallsOfStrictToolsMatchTheirSchemas) {
+  const std::vector<Tool> tools = {
+      {"count",
+       R"({"type": "object", "properties": {"to": {"type": "integer"}},)"
+       R"( "required": ["to"], "additionalProperties": false})",
+       /*isStrict=*/true},
+      {"note", R"({"type": "object", "properties": {"a": false}})"}};
+  const std::string right = R"({"name": "count", "ARGS": {"to": 12}})";
+  const std::string other = R"({"name": "note", "ARGS": {"any": [1, "x"]}})";
+  const std::string wrong[] = {R"({"name": "count", "ARGS": {"to": "x"}})",
+                               R"({"name": "count", "ARGS": {}})",
+                               R"({"name": "another", "ARGS": {}})",
+                               R"({"name": "count"})"};
+  for (const ToolCallSyntax &syntax : toolCallSyntaxes()) {
+    SCOPED_TRACE(syntax.name);
+    const auto source = strictCalls(tools, syntax);
+    ASSERT_TRUE(source.ok()) << source.status();
+    const auto answer = grammar(source->kind, source->text);
+    const auto call = [&](absl::string_view text) {
+      const std::string json =
+          absl::StrReplaceAll(text, {{"ARGS", syntax.arguments}});
+      return *syntax.open
+                 ? absl::StrCat(syntax.open, "\n", json, "\n", syntax.close)
+                 : json;
+    };
+    EXPECT_TRUE(matches(*answer, "Any <text>, { too"));
+    EXPECT_TRUE(matches(*answer, call(right)));
+    EXPECT_TRUE(matches(*answer, call(other)));
+    for (const std::string &text : wrong)
+      EXPECT_FALSE(matches(*answer, call(text))) << text;
+    if (*syntax.open) {
+      EXPECT_TRUE(matches(*answer, absl::StrCat("So: ", call(right), " and ",
+                                                call(other), " it is.")));
+      EXPECT_FALSE(matches(*answer, absl::StrCat(call(right), call(wrong[0]))));
+    }
+  }
 }
 
 TEST_F(GrammarTest, TheNextTokensAreThoseThatGoOn) {
