@@ -153,6 +153,9 @@ void fuzzChatRequest(absl::string_view bytes) {
   expectThat(tools.empty() ||
                  nlohmann::json::accept(callSchema(tools, "arguments")),
              "a schema that is JSON");
+  for (const ToolCallSyntax &syntax : toolCallSyntaxes())
+    if (!tools.empty())
+      mayBe(strictCalls(tools, syntax).status());
 }
 
 std::vector<std::string> chatRequestSeeds() {
@@ -165,8 +168,8 @@ std::vector<std::string> chatRequestSeeds() {
           {"role": "tool", "tool_call_id": "a", "content": "2"}],
           "reasoning_effort": "low", "documents": [{"a": 1}]})",
       R"({"messages": [{"role": "user", "content": "a"}], "tools": [{"type":
-          "function", "function": {"name": "f", "parameters": {"type":
-          "object"}}}, {"type": "function", "function": {"name": "g"}}],
+          "function", "function": {"name": "f", "strict": true, "parameters":
+          {"type": "object"}}}, {"type": "function", "function": {"name": "g"}}],
           "tool_choice": {"type": "function", "function": {"name": "g"}}})"};
 }
 
