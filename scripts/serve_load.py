@@ -167,12 +167,17 @@ async def metrics(port):
 async def probe(client, end):
     """Asks the same all through."""
     body = {"messages": [{"role": "user", "content": "Name three colours."}], "max_tokens": 60, "temperature": 0}
-    expected = None
+
+    async def answer():
+        return json.loads(await client.ask(body))["choices"][0]["message"]["content"]
+
+    begin, expected = time.monotonic(), await answer()
     while time.monotonic() < end:
-        choice = json.loads(await client.ask(body))["choices"][0]
-        expected = expected or choice
-        if choice != expected:
-            raise Failure(f"expected the answer it had before, {expected}, got {choice}")
+        if (got := await answer()) != expected:
+            # Whether it stays wrong tells what is in the cache from what went wrong in a step.
+            again = [await answer() == expected for _ in range(3)]
+            after = f"after {time.monotonic() - begin:.0f} s; right when asked again: {again}"
+            raise Failure(f"expected the answer it had before, {expected!r}, got {got!r} {after}")
         client.counts["repeated"] += 1
         await asyncio.sleep(1)
 
