@@ -215,8 +215,8 @@ async def load(server, args):
     print(f"resident: {sizes[0]:.0f} MiB at the start, {min(after):.0f} to {max(after):.0f} MiB after a tenth of the time")
     print(f"afterwards: {descriptors} descriptors, {figures['num_requests_running']:.0f} run, ", end="")
     print(f"{figures['num_requests_waiting']:.0f} wait, {figures['kv_cache_usage_perc']:.3f} of the cache in use")
-    if figures["num_requests_running"] or figures["num_requests_waiting"]:
-        raise Failure("something runs or waits that nobody asked for")
+    if figures["num_requests_running"] or figures["num_requests_waiting"] or figures["kv_cache_usage_perc"]:
+        raise Failure("something runs, waits or holds pages that nobody asked for")
     if max(after) > 1.05 * min(after):
         raise Failure(f"expected memory within 5 %, got {max(after) / min(after):.3f} times the least")
 

@@ -335,10 +335,9 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   if (isTimed) {
     nextProfile = start + options.profileInterval;
     engine->setProfile(&profile);
-  } else if (batch.decodeRows == std::ssize(running)) {
-    if (runQueued(batch, isInterrupted))
-      return;
-    batch = chooseRows(); // Its items are of tokens that have moved on.
+  } else if (batch.decodeRows == std::ssize(running) &&
+             runQueued(batch, isInterrupted)) {
+    return;
   }
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
@@ -369,8 +368,9 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
 }
 
 /// Runs steps of `batch`, which decodes, where the device queues them; false
-/// where one step is to be run otherwise, to find out whose an error is.
-bool Scheduler::runQueued(const Batch &batch,
+/// where one step of `batch` is to be run otherwise, to find out whose an error
+/// is.
+bool Scheduler::runQueued(Batch &batch,
                           absl::FunctionRef<bool()> isInterrupted) {
   // So many that those who watch the counts see them change.
   int64_t steps = 64;
@@ -406,7 +406,10 @@ bool Scheduler::runQueued(const Batch &batch,
   for (Job &job : running)
     engine->truncate(*job.sequence, std::min(job.sequence->length(),
                                              std::ssize(job.tokens) - 1));
-  return !ended.empty();
+  if (!ended.empty())
+    return true;
+  batch = chooseRows(); // Its items were of tokens that have moved on.
+  return false;
 }
 
 /// Makes `token` part of an answer that has run all others, or ends it.

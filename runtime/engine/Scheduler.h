@@ -155,7 +155,7 @@ private:
   Batch chooseRows();
   void countStep(int64_t rows);
   void run(double start, absl::FunctionRef<bool()> isInterrupted);
-  bool runQueued(const Batch &batch, absl::FunctionRef<bool()> isInterrupted);
+  bool runQueued(Batch &batch, absl::FunctionRef<bool()> isInterrupted);
   void take(Job &job, const absl::StatusOr<int32_t> &token);
   std::optional<AnswerPart> add(Job &job, int32_t token);
   void end(Job &job, StopReason why, AnswerPart part = {});
