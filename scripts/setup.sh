@@ -67,8 +67,11 @@ templates_source=llama-cpp-python==0.3.36
 # Compiles CUDA source, and prints machine code; neither needs a GPU.
 nvrtc_wheels=(nvidia-cuda-nvrtc==13.0.88)
 nvdisasm_wheels=(nvidia-cuda-nvdisasm==13.5.37)
-# Built from its source; pip keeps the result for the next time.
-bench_wheels=("$templates_source")
+# Built from its source; pip keeps the result for the next time. The others are
+# what its server needs.
+bench_wheels=("$templates_source" fastapi==0.165.0 uvicorn==0.54.0
+  sse-starlette==3.7.0 starlette-context==0.5.1 pydantic-settings==2.16.3
+  PyYAML==6.0.4)
 
 # The network may fail for a moment: tries five times, waiting longer each time.
 retry() {
