@@ -19,7 +19,7 @@ static constexpr int64_t pieces = 8;
 // A word holds the step, and how many units of the share are taken from its
 // front and from its back.
 static constexpr int unitBits = 22;
-static constexpr int64_t unitLimit = int64_t(1) << unitBits;
+static constexpr uint64_t unitLimit = uint64_t(1) << unitBits;
 static constexpr uint64_t stepLimit = uint64_t(1) << (64 - 2 * unitBits);
 
 static uint64_t wordOf(uint64_t step, int64_t front, int64_t back) {
@@ -42,7 +42,7 @@ void WorkStealing::nextStep() {
 WorkRange WorkStealing::takeFrom(Share &share, WorkRange whole, bool front) {
   // A unit is one item, unless there are more than a word can count.
   const int64_t size = whole.end - whole.begin;
-  const int64_t unit = size / unitLimit + 1;
+  const int64_t unit = size / static_cast<int64_t>(unitLimit) + 1;
   const int64_t units = (size + unit - 1) / unit;
   const int64_t piece = (units + pieces - 1) / pieces;
   // Kernels' results are ordered by the barriers between launches; this word
@@ -51,8 +51,8 @@ WorkRange WorkStealing::takeFrom(Share &share, WorkRange whole, bool front) {
   while (true) {
     const bool fresh = word >> 2 * unitBits != step;
     const auto fromFront =
-        fresh ? 0 : static_cast<int64_t>(word >> unitBits) % unitLimit;
-    const auto fromBack = fresh ? 0 : static_cast<int64_t>(word) % unitLimit;
+        fresh ? 0 : static_cast<int64_t>((word >> unitBits) % unitLimit);
+    const auto fromBack = fresh ? 0 : static_cast<int64_t>(word % unitLimit);
     const int64_t taken = std::min(piece, units - fromFront - fromBack);
     if (taken == 0)
       return {};

@@ -22,9 +22,11 @@ void takeAll(WorkStealing &shares, size_t launch, int thread,
              std::vector<int> &counts) {
   const auto items = static_cast<int64_t>(counts.size());
   for (WorkRange range = shares.take(launch, thread, items); !range.empty();
-       range = shares.take(launch, thread, items))
+       range = shares.take(launch, thread, items)) {
+    ASSERT_LT(range.begin, range.end);
     for (int64_t item = range.begin; item < range.end; ++item)
       ++counts[item];
+  }
 }
 
 TEST(WorkStealing, AThreadTakesItsShareFromTheFront) {
@@ -101,6 +103,22 @@ TEST(WorkStealing, MoreItemsThanAWordCountsAreHandedOutInUnits) {
       back = range.begin;
     }
   EXPECT_EQ(front, back);
+}
+
+TEST(WorkStealing, AStepOfAnyNumberHandsOutEachItemOnce) {
+  WorkStealing shares(1, 2);
+  // All numbers that a step can have, and the first ones again.
+  for (int step = 0; step < (1 << 20) + 10; ++step) {
+    std::vector<int> counts(20);
+    shares.nextStep();
+    // Some of its own share, then thread 0 steals the rest.
+    const WorkRange own = shares.take(0, 1, std::ssize(counts));
+    for (int64_t item = own.begin; item < own.end; ++item)
+      ++counts[item];
+    takeAll(shares, 0, 0, counts);
+    takeAll(shares, 0, 1, counts);
+    ASSERT_EQ(counts, std::vector<int>(20, 1)) << "step " << step;
+  }
 }
 
 TEST(WorkStealing, AStepStartsAnewAlsoWhenTheNumberOfStepsWraps) {
