@@ -10,8 +10,10 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import threading
+import time
 
 import support
 from support import LLAMAC, LLAMAC_RUN, OK
@@ -96,12 +98,49 @@ class Server:
     def metric(self, name):
         """The value of a metric that has no other label than the model's name."""
         _, _, text = self.request("GET", "/metrics")
-        return float(re.search(rf"^{re.escape(name)}{{[^,}}]*}} (.*)$", text.decode(), re.MULTILINE).group(1))
+        return float(re.search(rf"^vllm:{re.escape(name)}{{[^,}}]*}} (.*)$", text.decode(), re.MULTILINE).group(1))
 
     def log(self):
         """The lines of the access log."""
         with open(self.access_log, encoding="utf-8") as file:
             return [json.loads(line) for line in file]
+
+
+class Stream:
+    """A completion that comes in events, over a connection of its own."""
+
+    def __init__(self, port, body, path="/v1/completions"):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        text = json.dumps(body | {"stream": True}).encode()
+        self.socket.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text
+        )
+        self.text = b""
+
+    def read(self, mark=None):
+        """What came, up to `mark`, to the end of the answer, or to a refusal."""
+        while not (mark in self.text if mark else self.text.endswith(b"\r\n0\r\n\r\n")):
+            if self.text.startswith(b"HTTP/1.1 503"):
+                break
+            piece = self.socket.recv(65536)
+            if not piece:
+                break
+            self.text += piece
+        return self.text
+
+    def close(self):
+        self.socket.close()
+
+    __del__ = close
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def smollm2_plan(case, *options):

@@ -20,11 +20,12 @@ BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 MODELS = os.environ.get("LLAMAC_MODELS", os.path.join(ROOT, "build", "models"))
 LLAMAC = os.path.join(BIN_DIR, "llamac")
 LLAMAC_RUN = os.path.join(BIN_DIR, "llamac-run")
+FAKE_DRIVER = os.path.join(os.path.dirname(BIN_DIR), "tests", "fake-cuda")
 
 # Whether every combination is tried, not only every mechanism once.
 EXHAUSTIVE = os.environ.get("LLAMAC_EXHAUSTIVE") == "1"
 
-OK, USAGE, BAD_FILE, UNSUPPORTED, BAD_PLAN, MEMORY = 0, 2, 3, 4, 5, 6
+OK, USAGE, BAD_FILE, UNSUPPORTED, BAD_PLAN, MEMORY, DEVICE, ACCURACY = 0, 2, 3, 4, 5, 6, 7, 8
 
 
 def skip(reason):

@@ -1,9 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""--target cuda from a model to its tokens, where there is no GPU: libcuda and
-libnvrtc are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
-simulator.
+"""--target cuda from a model to its tokens, where there is no GPU (fake_cuda.py).
 
     test_cuda.py Answers    tokens, logits and checks
     test_cuda.py Faults     every call of the driver failing in turn
@@ -28,67 +26,10 @@ support.require("numpy", "gguf", "safetensors")
 import model_families as families
 import numpy as np
 
+from fake_cuda import CudaCase
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface, write_meta
-
-FAKE_DRIVER = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "fake-cuda")
-DEVICE = 7
-MEMORY = 6
-
-
-class CudaCase(support.TestCase):
-    """A model with its plan for cuda, and what the fake driver's kernels come from."""
-
-    CONFIG = Config(64, 2, 4, 2, vocab=261)
-    CONTEXT, SEQUENCES = 256, 8
-    PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.model = cls.path("model")
-        cls.write_model(random_weights(cls.CONFIG, "bf16", 4))
-        cls.sim_plan, cls.plan = cls.path("sim.plan"), cls.path("cuda.plan")
-        for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
-            result = support.run(
-                [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", str(cls.CONTEXT)]
-                + ["--parallel", str(cls.SEQUENCES), "-o", plan, "-q"]
-            )
-            assert result.returncode == support.OK, result.stderr
-        cls.leaks = cls.path("leaks")
-
-    @classmethod
-    def write_model(cls, weights):
-        write_meta(cls.model, cls.CONFIG, weights, "bf16")
-
-    def environment(self, **more):
-        env = dict(
-            os.environ,
-            LD_LIBRARY_PATH=FAKE_DRIVER,
-            LLAMAC_NVRTC_PATH=FAKE_DRIVER,
-            LLAMAC_FAKE_PLAN=self.sim_plan,
-            LLAMAC_FAKE_LEAKS=self.leaks,
-            XDG_CACHE_HOME=self.cache,
-        )
-        return env | more
-
-    def run_plan(self, *args, expect=support.OK, tool=support.LLAMAC_RUN, **env):
-        if os.path.exists(self.leaks):
-            os.remove(self.leaks)
-        result = support.run([tool, *map(str, args)], env=self.environment(**env))
-        self.assertEqual(result.returncode, expect, result.stderr)
-        return result
-
-    def plan_logits(self, plan, ids, *flags, **options):
-        """Logits [positions, vocabulary] of `ids`, comma separated."""
-        out = self.path("logits.npy")
-        self.run_plan("logits", plan, "--tokens", ids, "-o", out, *flags, **options)
-        return np.load(out)
-
-    def assert_nothing_leaked(self):
-        with open(self.leaks) as f:
-            for line in f:
-                self.assertEqual(line.strip(), "memory 0 pinned 0 modules 0 streams 0 events 0 graphs 0")
+from support import ACCURACY, DEVICE, MEMORY
 
 
 class Answers(CudaCase):
@@ -286,7 +227,7 @@ class Flight(CudaCase):
         write_meta(model, self.CONFIG, weights, "bf16")
         for target, out in (("sim", sim_plan), ("cuda", plan)):
             self.llamac("compile", model, "--target", target, "--gpu", "sm_90a", "-c", "256", "-o", out, "-q")
-        result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=8, LLAMAC_FAKE_PLAN=sim_plan)
+        result = self.run_plan(plan, "-n", 12, *self.PROMPT, expect=ACCURACY, LLAMAC_FAKE_PLAN=sim_plan)
         self.assertEqual(result.stdout.split(), expected[: new + 1])
         self.assertIn(f"logits of position {8 + new}: expected finite numbers", result.stderr)
 

@@ -19,7 +19,7 @@ import support
 
 support.require("numpy", "gguf", "safetensors")
 
-import test_cuda
+from fake_cuda import CudaCase
 from llama_numpy import Config
 from make_model import random_weights, write_meta
 
@@ -58,7 +58,7 @@ class Variants(support.TestCase):
                     self.tune(gpu, "--weights", weights)
 
 
-class Driver(test_cuda.CudaCase):
+class Driver(CudaCase):
     """On the fake driver, which compiles nothing: its kernels are those of a plan for
     sim, so variants have none."""
 

@@ -26,9 +26,8 @@ import numpy as np
 
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface
-from support import BAD_FILE, BAD_PLAN, LLAMAC, LLAMAC_RUN, OK
+from support import ACCURACY, BAD_FILE, BAD_PLAN, LLAMAC, LLAMAC_RUN, MEMORY, OK
 
-MEMORY, ACCURACY = 6, 8
 MIB = 1 << 20
 NOBODY = 65534
 PROMPT = ("--tokens", "1,2,3", "--temp", "0", "--print-ids", "-q", "-n")

@@ -15,9 +15,8 @@ import numpy as np
 
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf, write_huggingface
-from support import USAGE
+from support import ACCURACY, USAGE
 
-ACCURACY = 8
 CONFIG = Config(64, 2, 4, 2, vocab=259)
 KERNEL = "gemv_attention_wo_n64_k64_bf16"
 

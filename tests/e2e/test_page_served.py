@@ -6,7 +6,7 @@
 import support
 from page_case import PageCase, main
 from page_server import assemble
-from serving import MODEL, Server, smollm2_plan
+from serving import MODEL, Server, smollm2_plan, wait_for
 
 KEY = "a key of the test"
 
@@ -31,11 +31,6 @@ class ServedPage(PageCase):
 
 
 class Served(ServedPage):
-    def metric(self, name):
-        _, _, text = self.real.request("GET", "/metrics")
-        prefix = f'vllm:{name}{{model_name="{MODEL}"}} '
-        return float(next(line for line in text.decode().splitlines() if line.startswith(prefix)).split()[-1])
-
     def test_it_is_the_page_that_the_other_tests_see(self):
         page, policy = assemble()
         status, fields, body = self.real.request("GET", "/")
@@ -79,14 +74,10 @@ class Served(ServedPage):
         self.browser.press("Escape")
         self.ask("Count from one to a thousand, in words.", wait=False)
         self.wait_for("app.chat.messages[1].content.length > 0")
-        self.assertEqual(self.metric("num_requests_running"), 1)
+        self.assertEqual(self.real.metric("num_requests_running"), 1)
         self.browser.press("Escape")
         self.wait_for("app.runs.size === 0")
-        for _ in range(500):
-            if self.metric("num_requests_running") == 0:
-                break
-            self.evaluate("new Promise(done => setTimeout(done, 20))")
-        self.assertEqual(self.metric("num_requests_running"), 0)
+        self.assertTrue(wait_for(lambda: self.real.metric("num_requests_running") == 0))
 
     def test_the_tab_of_the_server_shows_its_figures(self):
         self.ask("Hello")

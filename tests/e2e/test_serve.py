@@ -12,7 +12,6 @@
 import json
 import os
 import random
-import re
 import signal
 import socket
 import ssl
@@ -24,53 +23,11 @@ import urllib.request
 
 import serving
 import support
-from serving import Server
+from serving import Server, Stream, wait_for
+from support import BAD_FILE, USAGE
 
-USAGE, BAD_FILE = 2, 3
 CHAT = "/v1/chat/completions"
 LONG = {"prompt": "Once upon a time", "max_tokens": 100, "ignore_eos": True, "temperature": 0}
-
-
-class Stream:
-    """A completion that comes in events, over a connection of its own."""
-
-    def __init__(self, port, body, path="/v1/completions"):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
-        text = json.dumps(body | {"stream": True}).encode()
-        self.socket.sendall(
-            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text
-        )
-        self.text = b""
-
-    def read(self, mark=None):
-        """What came, up to `mark`, to the end of the answer, or to a refusal."""
-        while not (mark in self.text if mark else self.text.endswith(b"\r\n0\r\n\r\n")):
-            if self.text.startswith(b"HTTP/1.1 503"):
-                break
-            piece = self.socket.recv(65536)
-            if not piece:
-                break
-            self.text += piece
-        return self.text
-
-    def close(self):
-        self.socket.close()
-
-    __del__ = close
-
-
-def metric(server, name):
-    text = server.request("GET", "/metrics")[2].decode()
-    return float(re.search(rf"^vllm:{name}{{[^}}]*}} (\S+)$", text, re.MULTILINE).group(1))
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Start(support.TestCase):
@@ -279,21 +236,21 @@ class Leaving(serving.ServedTestCase):
     options = ("--parallel", "4", "--max-queue", "2")
 
     def assert_idle(self):
-        self.assertTrue(wait_for(lambda: metric(self.server, "num_requests_running") == 0))
-        self.assertEqual(metric(self.server, "num_requests_waiting"), 0)
-        self.assertEqual(metric(self.server, "kv_cache_usage_perc"), 0)
+        self.assertTrue(wait_for(lambda: self.server.metric("num_requests_running") == 0))
+        self.assertEqual(self.server.metric("num_requests_waiting"), 0)
+        self.assertEqual(self.server.metric("kv_cache_usage_perc"), 0)
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
 
     def test_an_answer_ends_when_its_client_leaves(self):
-        before = metric(self.server, "generation_tokens_total")
+        before = self.server.metric("generation_tokens_total")
         for prompt in ("Once upon a time", "word " * 4000):  # While it decodes, and before it does.
             stream = Stream(self.server.port, LONG | {"prompt": prompt, "max_tokens": 4000})
-            self.assertTrue(wait_for(lambda: metric(self.server, "num_requests_running") == 1))
+            self.assertTrue(wait_for(lambda: self.server.metric("num_requests_running") == 1))
             stream.close()
             self.assert_idle()
-        self.assertLess(metric(self.server, "generation_tokens_total") - before, 4000)
+        self.assertLess(self.server.metric("generation_tokens_total") - before, 4000)
 
     def test_clients_that_leave_at_any_moment_leave_nothing(self):
         self.server.request("GET", "/health")
@@ -329,7 +286,7 @@ class Leaving(serving.ServedTestCase):
         for stream in streams:
             stream.read(b"data: ")
         waiting = [Stream(self.server.port, LONG) for _ in range(2)]
-        self.assertTrue(wait_for(lambda: metric(self.server, "num_requests_waiting") == 2))
+        self.assertTrue(wait_for(lambda: self.server.metric("num_requests_waiting") == 2))
         status, fields, body = self.server.request("POST", "/v1/completions", LONG)
         self.assertEqual((status, fields["Retry-After"]), (503, "1"))
         self.assertEqual(json.loads(body)["error"]["code"], "overloaded")

@@ -13,11 +13,11 @@ import support
 
 support.require("numpy", "gguf", "safetensors")
 
+from fake_cuda import CudaCase
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf
-from serving import Server
-from test_cuda import DEVICE, CudaCase
-from test_serve import Stream, metric, wait_for
+from serving import Server, Stream, wait_for
+from support import DEVICE
 
 LONG = {"prompt": "Once", "max_tokens": 3000, "ignore_eos": True, "temperature": 0}
 SHORT = LONG | {"max_tokens": 20}
@@ -97,14 +97,14 @@ class GpuFaults(CudaCase):
                 server = self.serve(self.plan, LLAMAC_FAKE_FAILS=f"{function}:{self.fault}")
                 expected = server.post("/v1/completions", SHORT)["choices"]
                 asked = self.ask(server, LONG, streams=2, wholes=2)
-                self.assertTrue(wait_for(lambda: metric(server, "num_requests_running") == 4))
+                self.assertTrue(wait_for(lambda: server.metric("num_requests_running") == 4))
                 self.strike()
                 self.assert_errors(*asked, "the driver says CUDA_ERROR_UNKNOWN")
                 self.recover()
                 # The server goes on, and has lost neither a place nor a page.
                 self.assertEqual(server.request("GET", "/health")[0], 200)
                 for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
-                    self.assertTrue(wait_for(lambda: metric(server, name) == 0), name)
+                    self.assertTrue(wait_for(lambda: server.metric(name) == 0), name)
                 events, threads, answers = self.ask(server, SHORT, streams=0, wholes=4)
                 for thread in threads:
                     thread.join(60)
@@ -122,9 +122,9 @@ class GpuFaults(CudaCase):
     def test_a_gpu_that_can_do_nothing_more_ends_the_server(self):
         server = self.serve(self.plan, LLAMAC_FAKE_FAULT=self.fault)
         events, threads, answers = self.ask(server, LONG, streams=2, wholes=2)
-        self.assertTrue(wait_for(lambda: metric(server, "num_requests_running") == 4))
+        self.assertTrue(wait_for(lambda: server.metric("num_requests_running") == 4))
         waiting = Stream(server.port, LONG)
-        self.assertTrue(wait_for(lambda: metric(server, "num_requests_waiting") == 1))
+        self.assertTrue(wait_for(lambda: server.metric("num_requests_waiting") == 1))
         self.strike()
         self.assert_errors(events, threads, answers, "CUDA_ERROR_LAUNCH_FAILED")
         self.assertTrue(waiting.read().startswith(b"HTTP/1.1 500 "), waiting.text)

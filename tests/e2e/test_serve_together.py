@@ -102,7 +102,7 @@ class Together(serving.ServedTestCase):
 
     def counts(self):
         """Tokens that were generated, and the steps it took."""
-        return self.server.metric("vllm:generation_tokens_total"), self.server.metric("vllm:iteration_tokens_total_count")
+        return self.server.metric("generation_tokens_total"), self.server.metric("iteration_tokens_total_count")
 
     def test_each_answer_has_the_bits_that_it_has_alone(self):
         source = random.Random(31)

@@ -15,11 +15,9 @@ import time
 import unittest
 
 import support
-from support import LLAMAC, LLAMAC_RUN
+from support import DEVICE, FAKE_DRIVER, LLAMAC, LLAMAC_RUN
 
 TOOLS = [("llamac", LLAMAC), ("llamac-run", LLAMAC_RUN)]
-FAKE_DRIVER = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "fake-cuda")
-DEVICE = 7
 
 
 def require_program(name):

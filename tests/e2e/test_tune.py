@@ -21,12 +21,11 @@ support.require("numpy", "safetensors")
 
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface
-from support import LLAMAC, LLAMAC_RUN, USAGE
+from support import LLAMAC, LLAMAC_RUN, MEMORY, USAGE
 
 CONFIG = Config(128, 1, 2, 1, vocab=499)
 TOKENS = ",".join(str(11 * i % 499) for i in range(60))
 SHORT = ("--budget", 600, "--candidates", 1)
-MEMORY = 6
 
 
 class Tune(support.TestCase):

@@ -24,13 +24,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Driver.h"
-#include "codegen/sim/SimCode.h"
-#include "codegen/sim/SimTensorMap.h"
-#include "codegen/sim/Simulator.h"
-#include "runtime/plan/PlanReader.h"
-#include "runtime/plan/SourceBundle.h"
 #include "tests/runtime/cuda/fake_driver/Faults.h"
+#include "tests/runtime/cuda/fake_driver/Gpu.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -39,173 +34,16 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 using namespace llamac;
 using namespace llamac::cuda;
-
-static constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
-                        noDevice = 100, invalidContext = 201, notFound = 500,
-                        launchFailed = 719, injected = 999;
-
-static bool isIdle() { return std::getenv("LLAMAC_FAKE_IDLE"); }
-
-namespace {
-/// Compiled kernels of one source.
-struct KernelCode {
-  std::shared_ptr<const SimModule> module;
-  int operands = -1; ///< Of each kernel; -1: as its parameters say.
-};
-
-struct KernelLaunch {
-  const SimModule *module;
-  SimLaunch launch;
-  std::shared_ptr<std::vector<SimTensorMap>> maps; ///< That `launch` names.
-};
-
-/// What a kernel's parameters are before the last, the rows.
-struct Parameters {
-  int operands = -1; ///< -1: there is no such kernel.
-  int maps = 0;      ///< They follow the operands.
-};
-} // namespace
-
-using Clock = std::chrono::steady_clock;
-
-namespace llamac::cuda {
-struct ContextTag {};
-struct ModuleTag {
-  std::string source;
-  KernelCode code;
-  std::map<std::string, std::unique_ptr<FunctionTag>> functions;
-};
-struct FunctionTag {
-  std::string name;
-  const SimModule *module;
-  Parameters parameters;
-};
-struct GraphTag {
-  std::vector<std::function<void()>> nodes; ///< One after the other.
-  bool endsInEvent = false;
-};
-struct GraphExecTag {
-  std::vector<std::function<void()>> nodes;
-};
-struct StreamTag {
-  std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
-  std::deque<std::function<void()>> pending;
-};
-struct EventTag {
-  /// Of the last record; also the stream's, which may outlive the event.
-  std::shared_ptr<bool> reached;
-  std::shared_ptr<Clock::time_point> time =
-      std::make_shared<Clock::time_point>();
-  Stream stream = nullptr;
-};
-} // namespace llamac::cuda
-
-namespace {
-
-/// All state of the GPU.
-class Gpu {
-public:
-  std::mutex mutex;
-  int contexts = 0;
-  ContextTag context;
-  Result sticky = success;
-  size_t used = 0;
-  std::map<Address, std::unique_ptr<uint8_t[]>> memory;
-  std::map<Address, size_t> sizes;
-  std::set<Module> modules;
-  std::set<Stream> streams;
-  std::set<Event> events;
-  std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
-  size_t copiesToDevice = 0;                ///< That were asked for.
-  std::set<Graph> graphs;
-  std::set<GraphExec> graphExecs;
-
-  size_t memoryBytes() const {
-    const char *bytes = std::getenv("LLAMAC_FAKE_MEMORY");
-    return bytes ? std::strtoull(bytes, nullptr, 10) : size_t{1} << 34;
-  }
-
-  bool loadKernels();
-  void run(const KernelLaunch &launch);
-  Result finish(Stream stream, const bool *until = nullptr);
-  bool isPinned(const void *address) const;
-  size_t liveObjects() const {
-    return memory.size() + pinned.size() + modules.size() + streams.size() +
-           events.size() + graphs.size() + graphExecs.size();
-  }
-  void reportLeaks() const;
-
-  std::map<std::string, KernelCode> kernels; ///< By the source.
-  std::unique_ptr<Simulator> simulator;
-
-private:
-  bool loadPlan(const std::string &path);
-  bool loadObject(const std::string &path);
-
-  bool isChecked = false;
-};
-
-} // namespace
-
-/// It is never destroyed: what a program keeps in static variables goes later.
-static Gpu &gpu() {
-  static Gpu &instance = *new Gpu;
-  return instance;
-}
-
-bool Gpu::loadPlan(const std::string &path) {
-  auto reader = PlanReader::open(path, {});
-  if (!reader.ok() || (*reader)->plan().code.empty())
-    return false;
-  const schema::CodeObjectT &code = *(*reader)->plan().code.front();
-  auto module = SimModule::open((*reader)->bytes(code.section), path);
-  if (!module.ok())
-    return false;
-  const KernelCode loaded{*std::move(module)};
-  const auto source = (*reader)->bytes((*reader)->plan().sourceSection);
-  for (SourceFile &file : splitSources(
-           {reinterpret_cast<const char *>(source.data()), source.size()}))
-    if (absl::EndsWith(file.name, ".cu"))
-      kernels[std::move(file.text)] = loaded;
-  isChecked = isChecked || code.isa == simCheckedCode;
-  return true;
-}
-
-bool Gpu::loadObject(const std::string &path) {
-  std::ifstream source(path.substr(0, path.size() - 3) + "cu");
-  auto module = SimModule::load(path);
-  if (!source || !module.ok())
-    return false;
-  const std::string text{std::istreambuf_iterator<char>(source), {}};
-  kernels[text] = {*std::move(module), 2};
-  return true;
-}
-
-bool Gpu::loadKernels() {
-  if (simulator)
-    return true;
-  const char *paths = std::getenv("LLAMAC_FAKE_PLAN");
-  const std::vector<std::string> list = absl::StrSplit(paths ? paths : "", ':');
-  for (const std::string &path : list)
-    if (!(absl::EndsWith(path, ".sim") ? loadObject(path) : loadPlan(path)))
-      return false;
-  simulator = std::make_unique<Simulator>(SimOptions{.checked = isChecked});
-  for (const auto &[address, bytes] : sizes)
-    simulator->memory().add("memory", reinterpret_cast<void *>(address), bytes);
-  return true;
-}
+using namespace llamac::fake;
 
 /// The parameters of kernel `name`, which a driver reads from the module. An
 /// object alone has `operands` of them, and a map where its macro says so.
@@ -229,63 +67,6 @@ static Parameters parametersOf(const std::string &name,
   return result;
 }
 
-/// Whether the environment's `variable` names `kernel`.
-static bool isNamed(const char *variable, const std::string &kernel) {
-  const char *named = std::getenv(variable);
-  return named && (kernel == named || fake::isFile(named));
-}
-
-void Gpu::run(const KernelLaunch &launch) {
-  if (sticky != success || isIdle())
-    return;
-  const std::string &kernel = launch.launch.kernel;
-  while (isNamed("LLAMAC_FAKE_HANG", kernel))
-    std::this_thread::sleep_for(std::chrono::hours(1));
-  const absl::Status status =
-      isNamed("LLAMAC_FAKE_FAULT", kernel)
-          ? absl::InternalError("injected fault")
-          : simulator->run(*launch.module, launch.launch);
-  if (status.ok())
-    return;
-  std::fprintf(stderr, "fake driver: %s\n",
-               std::string(status.message()).c_str());
-  sticky = launchFailed;
-}
-
-/// Does all that `stream` was given, or until `until` holds. A stream that
-/// captures is given nothing.
-Result Gpu::finish(Stream stream, const bool *until) {
-  if (streams.count(stream) == 0 || stream->captured)
-    return invalidValue;
-  while (!stream->pending.empty() && !(until && *until)) {
-    const std::function<void()> work = std::move(stream->pending.front());
-    stream->pending.pop_front();
-    work();
-  }
-  return sticky;
-}
-
-bool Gpu::isPinned(const void *address) const {
-  const auto *byte = static_cast<const uint8_t *>(address);
-  const auto next = pinned.upper_bound(byte);
-  return next != pinned.begin() &&
-         byte < std::prev(next)->first + std::prev(next)->second;
-}
-
-void Gpu::reportLeaks() const {
-  const char *path = std::getenv("LLAMAC_FAKE_LEAKS");
-  if (!path)
-    return;
-  if (std::FILE *file = std::fopen(path, "a")) {
-    std::fprintf(file,
-                 "memory %zu pinned %zu modules %zu streams %zu events %zu "
-                 "graphs %zu\n",
-                 memory.size(), pinned.size(), modules.size(), streams.size(),
-                 events.size(), graphs.size() + graphExecs.size());
-    std::fclose(file);
-  }
-}
-
 /// Copies and graphs that a capture would hold are not needed so far.
 static Result enqueue(Stream stream, std::function<void()> work) {
   if (gpu().streams.count(stream) == 0 || stream->captured)
@@ -297,7 +78,7 @@ static Result enqueue(Stream stream, std::function<void()> work) {
 /// Begins a call: leaves it when it is to fail, or the GPU has.
 #define FAKE_CALL(function)                                                    \
   const std::lock_guard<std::mutex> lock(gpu().mutex);                         \
-  if (fake::isInjected(#function))                                             \
+  if (isInjected(#function))                                                   \
     return injected;                                                           \
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
@@ -467,7 +248,7 @@ Result cuMemAlloc_v2(Address *address, size_t bytes) {
 Result cuMemFree_v2(Address address) {
   // Works after a fault too, so that leaks are told from what a fault left.
   const std::lock_guard<std::mutex> lock(gpu().mutex);
-  if (fake::isInjected("cuMemFree_v2"))
+  if (isInjected("cuMemFree_v2"))
     return injected;
   // A driver waits for what may still use it.
   for (Stream stream : gpu().streams)
@@ -585,7 +366,7 @@ Result cuEventSynchronize(Event event) {
   const Result result = event->reached
                             ? gpu().finish(event->stream, event->reached.get())
                             : success;
-  return fake::isInjected("cuEventSynchronize") ? injected : result;
+  return isInjected("cuEventSynchronize") ? injected : result;
 }
 
 Result cuEventDestroy_v2(Event event) {
@@ -748,7 +529,7 @@ Result cuStreamDestroy_v2(Stream stream) {
 Result cuStreamSynchronize(Stream stream) {
   const std::lock_guard<std::mutex> lock(gpu().mutex);
   const Result result = gpu().finish(stream);
-  return fake::isInjected("cuStreamSynchronize") ? injected : result;
+  return isInjected("cuStreamSynchronize") ? injected : result;
 }
 
 static Result beginCapture(Stream stream) {

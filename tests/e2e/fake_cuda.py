@@ -1,0 +1,73 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the tests of plans for cuda share where there is no GPU: libcuda and
+libnvrtc are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
+simulator."""
+
+import os
+
+import support
+
+support.require("numpy")
+
+import numpy as np
+
+from llama_numpy import Config
+from make_model import random_weights, write_meta
+from support import FAKE_DRIVER
+
+
+class CudaCase(support.TestCase):
+    """A model with its plan for cuda, and what the fake driver's kernels come from."""
+
+    CONFIG = Config(64, 2, 4, 2, vocab=261)
+    CONTEXT, SEQUENCES = 256, 8
+    PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.path("model")
+        cls.write_model(random_weights(cls.CONFIG, "bf16", 4))
+        cls.sim_plan, cls.plan = cls.path("sim.plan"), cls.path("cuda.plan")
+        for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
+            result = support.run(
+                [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", str(cls.CONTEXT)]
+                + ["--parallel", str(cls.SEQUENCES), "-o", plan, "-q"]
+            )
+            assert result.returncode == support.OK, result.stderr
+        cls.leaks = cls.path("leaks")
+
+    @classmethod
+    def write_model(cls, weights):
+        write_meta(cls.model, cls.CONFIG, weights, "bf16")
+
+    def environment(self, **more):
+        env = dict(
+            os.environ,
+            LD_LIBRARY_PATH=FAKE_DRIVER,
+            LLAMAC_NVRTC_PATH=FAKE_DRIVER,
+            LLAMAC_FAKE_PLAN=self.sim_plan,
+            LLAMAC_FAKE_LEAKS=self.leaks,
+            XDG_CACHE_HOME=self.cache,
+        )
+        return env | more
+
+    def run_plan(self, *args, expect=support.OK, tool=support.LLAMAC_RUN, **env):
+        if os.path.exists(self.leaks):
+            os.remove(self.leaks)
+        result = support.run([tool, *map(str, args)], env=self.environment(**env))
+        self.assertEqual(result.returncode, expect, result.stderr)
+        return result
+
+    def plan_logits(self, plan, ids, *flags, **options):
+        """Logits [positions, vocabulary] of `ids`, comma separated."""
+        out = self.path("logits.npy")
+        self.run_plan("logits", plan, "--tokens", ids, "-o", out, *flags, **options)
+        return np.load(out)
+
+    def assert_nothing_leaked(self):
+        with open(self.leaks) as f:
+            for line in f:
+                self.assertEqual(line.strip(), "memory 0 pinned 0 modules 0 streams 0 events 0 graphs 0")

@@ -1,0 +1,131 @@
+//===- Gpu.cpp - The GPUs of the fake driver ------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/runtime/cuda/fake_driver/Gpu.h"
+
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/SourceBundle.h"
+#include "tests/runtime/cuda/fake_driver/Faults.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+namespace llamac::fake {
+
+bool isIdle() { return std::getenv("LLAMAC_FAKE_IDLE"); }
+
+/// It is never destroyed: what a program keeps in static variables goes later.
+Gpu &gpu() {
+  static Gpu &instance = *new Gpu;
+  return instance;
+}
+
+bool Gpu::loadPlan(const std::string &path) {
+  auto reader = PlanReader::open(path, {});
+  if (!reader.ok() || (*reader)->plan().code.empty())
+    return false;
+  const schema::CodeObjectT &code = *(*reader)->plan().code.front();
+  auto module = SimModule::open((*reader)->bytes(code.section), path);
+  if (!module.ok())
+    return false;
+  const KernelCode loaded{*std::move(module)};
+  const auto source = (*reader)->bytes((*reader)->plan().sourceSection);
+  for (SourceFile &file : splitSources(
+           {reinterpret_cast<const char *>(source.data()), source.size()}))
+    if (absl::EndsWith(file.name, ".cu"))
+      kernels[std::move(file.text)] = loaded;
+  isChecked = isChecked || code.isa == simCheckedCode;
+  return true;
+}
+
+bool Gpu::loadObject(const std::string &path) {
+  std::ifstream source(path.substr(0, path.size() - 3) + "cu");
+  auto module = SimModule::load(path);
+  if (!source || !module.ok())
+    return false;
+  const std::string text{std::istreambuf_iterator<char>(source), {}};
+  kernels[text] = {*std::move(module), 2};
+  return true;
+}
+
+bool Gpu::loadKernels() {
+  if (simulator)
+    return true;
+  const char *paths = std::getenv("LLAMAC_FAKE_PLAN");
+  const std::vector<std::string> list = absl::StrSplit(paths ? paths : "", ':');
+  for (const std::string &path : list)
+    if (!(absl::EndsWith(path, ".sim") ? loadObject(path) : loadPlan(path)))
+      return false;
+  simulator = std::make_unique<Simulator>(SimOptions{.checked = isChecked});
+  for (const auto &[address, bytes] : sizes)
+    simulator->memory().add("memory", reinterpret_cast<void *>(address), bytes);
+  return true;
+}
+
+/// Whether the environment's `variable` names `kernel`.
+static bool isNamed(const char *variable, const std::string &kernel) {
+  const char *named = std::getenv(variable);
+  return named && (kernel == named || isFile(named));
+}
+
+void Gpu::run(const KernelLaunch &launch) {
+  if (sticky != success || isIdle())
+    return;
+  const std::string &kernel = launch.launch.kernel;
+  while (isNamed("LLAMAC_FAKE_HANG", kernel))
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  const absl::Status status =
+      isNamed("LLAMAC_FAKE_FAULT", kernel)
+          ? absl::InternalError("injected fault")
+          : simulator->run(*launch.module, launch.launch);
+  if (status.ok())
+    return;
+  std::fprintf(stderr, "fake driver: %s\n",
+               std::string(status.message()).c_str());
+  sticky = launchFailed;
+}
+
+/// Does all that `stream` was given, or until `until` holds. A stream that
+/// captures is given nothing.
+Result Gpu::finish(cuda::Stream stream, const bool *until) {
+  if (streams.count(stream) == 0 || stream->captured)
+    return invalidValue;
+  while (!stream->pending.empty() && !(until && *until)) {
+    const std::function<void()> work = std::move(stream->pending.front());
+    stream->pending.pop_front();
+    work();
+  }
+  return sticky;
+}
+
+bool Gpu::isPinned(const void *address) const {
+  const auto *byte = static_cast<const uint8_t *>(address);
+  const auto next = pinned.upper_bound(byte);
+  return next != pinned.begin() &&
+         byte < std::prev(next)->first + std::prev(next)->second;
+}
+
+void Gpu::reportLeaks() const {
+  const char *path = std::getenv("LLAMAC_FAKE_LEAKS");
+  if (!path)
+    return;
+  if (std::FILE *file = std::fopen(path, "a")) {
+    std::fprintf(file,
+                 "memory %zu pinned %zu modules %zu streams %zu events %zu "
+                 "graphs %zu\n",
+                 memory.size(), pinned.size(), modules.size(), streams.size(),
+                 events.size(), graphs.size() + graphExecs.size());
+    std::fclose(file);
+  }
+}
+
+} // namespace llamac::fake

@@ -1,0 +1,147 @@
+//===- Gpu.h - The GPUs of the fake driver ----------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What calls of the driver change, and what is done later: streams, graphs and
+// kernels, which run on the simulator.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_GPU_H
+#define LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_GPU_H
+
+#include "codegen/sim/SimCode.h"
+#include "codegen/sim/SimTensorMap.h"
+#include "codegen/sim/Simulator.h"
+#include "runtime/cuda/Driver.h"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace llamac::fake {
+
+using cuda::Result;
+
+inline constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
+                        noDevice = 100, invalidContext = 201, notFound = 500,
+                        launchFailed = 719, injected = 999;
+
+/// Whether kernels do nothing.
+bool isIdle();
+
+/// Compiled kernels of one source.
+struct KernelCode {
+  std::shared_ptr<const SimModule> module;
+  int operands = -1; ///< Of each kernel; -1: as its parameters say.
+};
+
+struct KernelLaunch {
+  const SimModule *module;
+  SimLaunch launch;
+  std::shared_ptr<std::vector<SimTensorMap>> maps; ///< That `launch` names.
+};
+
+/// What a kernel's parameters are before the last, the rows.
+struct Parameters {
+  int operands = -1; ///< -1: there is no such kernel.
+  int maps = 0;      ///< They follow the operands.
+};
+
+using Clock = std::chrono::steady_clock;
+
+} // namespace llamac::fake
+
+namespace llamac::cuda {
+struct ContextTag {};
+struct ModuleTag {
+  std::string source;
+  fake::KernelCode code;
+  std::map<std::string, std::unique_ptr<FunctionTag>> functions;
+};
+struct FunctionTag {
+  std::string name;
+  const SimModule *module;
+  fake::Parameters parameters;
+};
+struct GraphTag {
+  std::vector<std::function<void()>> nodes; ///< One after the other.
+  bool endsInEvent = false;
+};
+struct GraphExecTag {
+  std::vector<std::function<void()>> nodes;
+};
+struct StreamTag {
+  std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
+  std::deque<std::function<void()>> pending;
+};
+struct EventTag {
+  /// Of the last record; also the stream's, which may outlive the event.
+  std::shared_ptr<bool> reached;
+  std::shared_ptr<fake::Clock::time_point> time =
+      std::make_shared<fake::Clock::time_point>();
+  Stream stream = nullptr;
+};
+} // namespace llamac::cuda
+
+namespace llamac::fake {
+
+/// All state of the GPU.
+class Gpu {
+public:
+  std::mutex mutex;
+  int contexts = 0;
+  cuda::ContextTag context;
+  Result sticky = success;
+  size_t used = 0;
+  std::map<cuda::Address, std::unique_ptr<uint8_t[]>> memory;
+  std::map<cuda::Address, size_t> sizes;
+  std::set<cuda::Module> modules;
+  std::set<cuda::Stream> streams;
+  std::set<cuda::Event> events;
+  std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
+  size_t copiesToDevice = 0;                ///< That were asked for.
+  std::set<cuda::Graph> graphs;
+  std::set<cuda::GraphExec> graphExecs;
+
+  size_t memoryBytes() const {
+    const char *bytes = std::getenv("LLAMAC_FAKE_MEMORY");
+    return bytes ? std::strtoull(bytes, nullptr, 10) : size_t{1} << 34;
+  }
+
+  bool loadKernels();
+  void run(const KernelLaunch &launch);
+  Result finish(cuda::Stream stream, const bool *until = nullptr);
+  bool isPinned(const void *address) const;
+  size_t liveObjects() const {
+    return memory.size() + pinned.size() + modules.size() + streams.size() +
+           events.size() + graphs.size() + graphExecs.size();
+  }
+  void reportLeaks() const;
+
+  std::map<std::string, KernelCode> kernels; ///< By the source.
+  std::unique_ptr<Simulator> simulator;
+
+private:
+  bool loadPlan(const std::string &path);
+  bool loadObject(const std::string &path);
+
+  bool isChecked = false;
+};
+
+/// The one that all calls are of.
+Gpu &gpu();
+
+} // namespace llamac::fake
+
+#endif // LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_GPU_H
