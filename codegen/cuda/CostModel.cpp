@@ -8,6 +8,8 @@
 
 #include "codegen/cuda/CostModel.h"
 
+#include "runtime/cuda/GpuSpec.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,11 +18,11 @@ namespace llamac {
 namespace {
 
 /// From the makers' data sheets, all in a second and of all multiprocessors:
-/// bytes from memory, from L2 and from shared memory, operations in f32 and in
-/// bf16 on tensor cores.
+/// bytes from L2 and from shared memory, operations in f32 and in bf16 on
+/// tensor cores.
 struct Machine {
   llvm::StringLiteral gpu;
-  double bandwidth, cacheBandwidth, sharedBandwidth;
+  double cacheBandwidth, sharedBandwidth;
   double operations, matrixOperations;
   double latency; ///< Seconds until memory answers.
   double multiprocessors;
@@ -29,12 +31,12 @@ struct Machine {
 } // namespace
 
 static constexpr Machine machines[] = {
-    {"sm_80", 1.56e12, 4e12, 19e12, 19.5e12, 312e12, 600e-9, 108},
-    {"sm_86", 0.94e12, 3e12, 18e12, 35e12, 71e12, 500e-9, 82},
-    {"sm_89", 1.01e12, 4e12, 41e12, 82e12, 165e12, 500e-9, 128},
-    {"sm_90a", 4.8e12, 7e12, 33e12, 67e12, 989e12, 700e-9, 132},
-    {"sm_100a", 8e12, 10e12, 36e12, 75e12, 2250e12, 700e-9, 148},
-    {"sm_120a", 1.79e12, 6e12, 52e12, 104e12, 209e12, 600e-9, 170},
+    {"sm_80", 4e12, 19e12, 19.5e12, 312e12, 600e-9, 108},
+    {"sm_86", 3e12, 18e12, 35e12, 71e12, 500e-9, 82},
+    {"sm_89", 4e12, 41e12, 82e12, 165e12, 500e-9, 128},
+    {"sm_90a", 7e12, 33e12, 67e12, 989e12, 700e-9, 132},
+    {"sm_100a", 10e12, 36e12, 75e12, 2250e12, 700e-9, 148},
+    {"sm_120a", 6e12, 52e12, 104e12, 209e12, 600e-9, 170},
 };
 
 static const Machine *findMachine(llvm::StringRef gpu) {
@@ -44,14 +46,19 @@ static const Machine *findMachine(llvm::StringRef gpu) {
   return known == std::end(machines) ? nullptr : known;
 }
 
+/// Bytes a second from memory.
+static double bandwidthOf(const Machine &machine) {
+  return findGpuProduct({machine.gpu.data(), machine.gpu.size()})->bandwidth;
+}
+
 std::optional<kernel::Peaks> peaksOf(llvm::StringRef gpu,
                                      bool usesMatrixUnits) {
   const Machine *machine = findMachine(gpu);
   if (!machine)
     return std::nullopt;
-  return kernel::Peaks{machine->bandwidth, usesMatrixUnits
-                                               ? machine->matrixOperations
-                                               : machine->operations};
+  return kernel::Peaks{bandwidthOf(*machine), usesMatrixUnits
+                                                  ? machine->matrixOperations
+                                                  : machine->operations};
 }
 
 double predictedSeconds(const TileModel &tiles, int64_t blocks,
@@ -59,6 +66,7 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
                         llvm::StringRef gpu) {
   const Machine *known = findMachine(gpu);
   const Machine &machine = known ? *known : machines[3];
+  const double bandwidth = bandwidthOf(machine);
   const auto rows = static_cast<double>(step.rows);
   const double madeFor =
       tiles.weightRows ? static_cast<double>(tiles.weightRows) : rows;
@@ -84,9 +92,9 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
   const bool stays = tiles.tiles != 0 && tiles.itemKeys == 0;
   const double flowing =
       std::min(1.0, static_cast<double>(tiles.bytesInFlight) * work / rounds /
-                        (machine.bandwidth * machine.latency));
+                        (bandwidth * machine.latency));
   const double fromMemory =
-      static_cast<double>(cost.bytes()) / (machine.bandwidth * flowing) +
+      static_cast<double>(cost.bytes()) / (bandwidth * flowing) +
       machine.latency * (stays ? 1 : rounds);
 
   const double readAgain =

@@ -30,14 +30,11 @@ namespace llamac {
 
 namespace {
 
-/// Builds the manifest from the module and adds the sections it names.
-class PlanBuilder {
+/// Builds the manifest from the module, without the sections it names.
+class ManifestBuilder {
 public:
-  PlanBuilder(ModuleOp module, const PlanContents &contents,
-              const WeightMap &weights, PlanWriter &writer,
-              const PlanProgress &progress)
-      : module(module), contents(contents), weights(weights), writer(writer),
-        progress(progress) {}
+  ManifestBuilder(ModuleOp module, const PlanContents &contents)
+      : module(module), contents(contents) {}
 
   absl::StatusOr<schema::PlanT> build();
 
@@ -47,15 +44,9 @@ private:
   absl::Status addLaunch(plan::LaunchOp op, schema::ProgramT &program);
   absl::StatusOr<schema::Operand> operandOf(Value memory);
   absl::StatusOr<uint32_t> weightNumber(plan::WeightOp op);
-  absl::Status addSourceFiles();
-  absl::Status addWeightContents();
-  absl::Status addCode();
 
   ModuleOp module;
   const PlanContents &contents;
-  const WeightMap &weights;
-  PlanWriter &writer;
-  const PlanProgress &progress;
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
   llvm::StringMap<uint32_t> weightNumbers;
@@ -107,7 +98,7 @@ void addKvGroups(ModuleOp module, int64_t layers, schema::KvLayoutT &kv) {
   }
 }
 
-absl::StatusOr<schema::PlanT> PlanBuilder::build() {
+absl::StatusOr<schema::PlanT> ManifestBuilder::build() {
   plan.producer = LLAMAC_VERSION;
   plan.target = contents.target;
   plan.gpu = contents.gpu;
@@ -128,8 +119,6 @@ absl::StatusOr<schema::PlanT> PlanBuilder::build() {
     plan.programs.push_back(
         std::make_unique<schema::ProgramT>(std::move(program)));
   }
-  LLAMAC_RETURN_IF_ERROR(addWeightContents());
-  LLAMAC_RETURN_IF_ERROR(addCode());
   return std::move(plan);
 }
 
@@ -182,7 +171,7 @@ schema::GeometryT geometryOf(plan::KernelOp kernel) {
 static_assert(plan::getMaxEnumValForParamRole() ==
               static_cast<uint64_t>(schema::ParamRole::MAX));
 
-void PlanBuilder::addKernel(plan::KernelOp op) {
+void ManifestBuilder::addKernel(plan::KernelOp op) {
   kernelNumbers[op.getSymName()] = static_cast<uint32_t>(plan.kernels.size());
   schema::KernelT &kernel =
       *plan.kernels.emplace_back(std::make_unique<schema::KernelT>());
@@ -204,7 +193,8 @@ void PlanBuilder::addKernel(plan::KernelOp op) {
     kernel.variants.push_back(std::make_unique<schema::VariantT>(variant));
 }
 
-absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {
+absl::StatusOr<schema::ProgramT>
+ManifestBuilder::programOf(plan::ProgramOp op) {
   schema::ProgramT program;
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
@@ -229,8 +219,8 @@ absl::StatusOr<schema::ProgramT> PlanBuilder::programOf(plan::ProgramOp op) {
   return program;
 }
 
-absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
-                                    schema::ProgramT &program) {
+absl::Status ManifestBuilder::addLaunch(plan::LaunchOp op,
+                                        schema::ProgramT &program) {
   auto launch = std::make_unique<schema::LaunchT>();
   launch->kernel = kernelNumbers.lookup(op.getKernel());
   launch->rows = op.getRows() == plan::RowSymbol::Tokens
@@ -247,7 +237,7 @@ absl::Status PlanBuilder::addLaunch(plan::LaunchOp op,
   return absl::OkStatus();
 }
 
-absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
+absl::StatusOr<schema::Operand> ManifestBuilder::operandOf(Value memory) {
   using schema::Operand, schema::OperandKind;
   Operation *op = memory.getDefiningOp();
   if (auto input = dyn_cast<plan::InputOp>(op)) {
@@ -273,7 +263,7 @@ absl::StatusOr<schema::Operand> PlanBuilder::operandOf(Value memory) {
                                     op->getName().getStringRef().str()));
 }
 
-absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
+absl::StatusOr<uint32_t> ManifestBuilder::weightNumber(plan::WeightOp op) {
   auto [it, inserted] =
       weightNumbers.try_emplace(op.getName(), plan.weights.size());
   if (!inserted)
@@ -290,7 +280,13 @@ absl::StatusOr<uint32_t> PlanBuilder::weightNumber(plan::WeightOp op) {
   return it->second;
 }
 
-absl::Status PlanBuilder::addSourceFiles() {
+absl::StatusOr<schema::PlanT> planManifest(ModuleOp module,
+                                           const PlanContents &contents) {
+  return ManifestBuilder(module, contents).build();
+}
+
+static absl::Status addSourceFiles(const WeightMap &weights,
+                                   schema::PlanT &plan) {
   for (const std::shared_ptr<MappedFile> &file : weights.files()) {
     auto source = std::make_unique<schema::SourceFileT>();
     source->path = file->path();
@@ -314,11 +310,15 @@ sourceOf(const WeightSource &weight) {
   return source;
 }
 
-absl::Status PlanBuilder::addWeightContents() {
+static absl::Status addWeightContents(const PlanContents &contents,
+                                      const WeightMap &weights,
+                                      PlanWriter &writer,
+                                      const PlanProgress &progress,
+                                      schema::PlanT &plan) {
   if (!contents.hasWeights)
     return absl::OkStatus();
   if (!contents.embedWeights)
-    LLAMAC_RETURN_IF_ERROR(addSourceFiles());
+    LLAMAC_RETURN_IF_ERROR(addSourceFiles(weights, plan));
   uint64_t total = 0, done = 0;
   for (const auto &weight : plan.weights)
     total += packedBytes(*weight);
@@ -342,7 +342,8 @@ absl::Status PlanBuilder::addWeightContents() {
   return absl::OkStatus();
 }
 
-absl::Status PlanBuilder::addCode() {
+static absl::Status addCode(const PlanContents &contents, PlanWriter &writer,
+                            schema::PlanT &plan) {
   for (const PlanCode &code : contents.code) {
     auto object = std::make_unique<schema::CodeObjectT>();
     object->isa = code.isa;
@@ -375,9 +376,10 @@ absl::Status writePlan(ModuleOp module, const PlanContents &contents,
                        const PlanProgress &progress) {
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<PlanWriter> writer,
                           PlanWriter::create(path));
-  LLAMAC_ASSIGN_OR_RETURN(
-      schema::PlanT plan,
-      PlanBuilder(module, contents, weights, *writer, progress).build());
+  LLAMAC_ASSIGN_OR_RETURN(schema::PlanT plan, planManifest(module, contents));
+  LLAMAC_RETURN_IF_ERROR(
+      addWeightContents(contents, weights, *writer, progress, plan));
+  LLAMAC_RETURN_IF_ERROR(addCode(contents, *writer, plan));
   if (contents.checkModel)
     LLAMAC_RETURN_IF_ERROR(contents.checkModel());
   return writer->finish(plan);

@@ -15,6 +15,7 @@
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -81,6 +82,12 @@ schema::LaunchCost launchCost(mlir::Operation *op, const schema::KvLayoutT &kv,
 
 /// The geometry and tensor maps of `kernel`.
 schema::GeometryT geometryOf(plan::KernelOp kernel);
+
+/// The manifest of the plan that `module`, in the plan dialect with memory
+/// placed, describes: all that decides the memory it runs in. It names no
+/// section: there are no weights, no code and no tokenizer.
+absl::StatusOr<schema::PlanT> planManifest(mlir::ModuleOp module,
+                                           const PlanContents &contents);
 
 /// Told how many of the weights' bytes are written.
 using PlanProgress = std::function<void(uint64_t done, uint64_t total)>;

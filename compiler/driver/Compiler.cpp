@@ -151,8 +151,8 @@ static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
   if (options.target == "cpu")
     return std::string();
   if (!options.gpu.empty() && !findGpuSpec(options.gpu))
-    return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(),
-                                   ", got ", options.gpu));
+    return usageError(absl::StrCat("--gpu: expected one of ", gpuNames(), ", ",
+                                   gpuProductNames(), ", got ", options.gpu));
   if (!options.gpu.empty())
     return options.gpu;
   if (options.target == "sim")
@@ -327,7 +327,7 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
         absl::StrCat("--approximate-exp: expected poly=3 or table=256, got ",
                      options.approximateExp));
   LLAMAC_RETURN_IF_ERROR(
-      checkRange("--ctx-size", options.context, 0, int64_t{1} << 20, "tokens"));
+      checkRange("--ctx-size", options.context, 0, longestContext, "tokens"));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
   CompileOptions resolved = options;
@@ -557,15 +557,31 @@ std::vector<int32_t> endsOfText(const Checkpoint &checkpoint,
   return ids;
 }
 
-absl::Status Compilation::writePlanFile(const std::string &path,
-                                        const std::string &fingerprint,
-                                        const std::string &tokenizerBlob,
-                                        const PlanProgress &progress) {
+/// What every plan of the module holds.
+PlanContents Compilation::planContents() const {
   PlanContents contents;
   contents.config = checkpoint.config;
   contents.target = compileOptions.target;
   contents.gpu = compileOptions.gpu;
   contents.context = compileOptions.context;
+  contents.options = compileOptions.describe();
+  // Steps of one row alone leave scores out.
+  contents.rowsAreAlike =
+      backend->target().rowsAreAlike() && compileOptions.sparsifyTopK == 0;
+  contents.kv = kvLayout();
+  contents.matrixLayout = backend->matrixLayout();
+  return contents;
+}
+
+absl::StatusOr<schema::PlanT> Compilation::manifest() const {
+  return planManifest(*graph, planContents());
+}
+
+absl::Status Compilation::writePlanFile(const std::string &path,
+                                        const std::string &fingerprint,
+                                        const std::string &tokenizerBlob,
+                                        const PlanProgress &progress) {
+  PlanContents contents = planContents();
   contents.fingerprint = fingerprint;
   contents.checkModel = [&]() -> absl::Status {
     LLAMAC_ASSIGN_OR_RETURN(const std::string now, checkpoint.fingerprint());
@@ -574,12 +590,6 @@ absl::Status Compilation::writePlanFile(const std::string &path,
     return badFileError(absl::StrCat(
         checkpoint.path, ": changed while it was compiled; compile it again"));
   };
-  contents.options = compileOptions.describe();
-  // Steps of one row alone leave scores out.
-  contents.rowsAreAlike =
-      backend->target().rowsAreAlike() && compileOptions.sparsifyTopK == 0;
-  contents.kv = kvLayout();
-  contents.matrixLayout = backend->matrixLayout();
   contents.code = code;
   contents.source = backend->planSource(sources);
   contents.tokenizerKind =

@@ -54,6 +54,9 @@ llvm::ArrayRef<llvm::StringLiteral> phaseNames();
 /// The phase called `name`. Usage error for an unknown one.
 absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
+/// The most tokens of a sequence that a plan can be compiled for.
+inline constexpr int64_t longestContext = int64_t{1} << 20;
+
 struct CompileOptions {
   std::string target = "cpu";
   std::string gpu;     ///< Of target cuda. Empty: GPU `gpuIndex`, or sm_90a.
@@ -157,6 +160,9 @@ public:
   /// `context` tokens.
   kernel::CostStep costStep(int64_t context) const;
 
+  /// After Phase::Schedule: planManifest() of the module.
+  absl::StatusOr<schema::PlanT> manifest() const;
+
   /// After Phase::Emit: writes the kernels' source to `folder` with the headers
   /// that it includes below it, so that -I of the folder is all that a
   /// freestanding C++20 compiler needs.
@@ -178,6 +184,7 @@ private:
   absl::Status runPasses(Phase phase);
   absl::Status emit();
   absl::Status compile();
+  PlanContents planContents() const;
 
   const Checkpoint &checkpoint;
   CompileOptions compileOptions;

@@ -33,10 +33,15 @@ void addGenerateCommand(CLI::App &app, absl::Status &status);
 void addInspectCommand(CLI::App &app, absl::Status &status);
 void addLogitsCommand(CLI::App &app, absl::Status &status);
 void addPerplexityCommand(CLI::App &app, absl::Status &status);
+void addPlanCommand(CLI::App &app, absl::Status &status);
 void addRunCommand(CLI::App &app, absl::Status &status);
 void addServeCommand(CLI::App &app, absl::Status &status);
 void addTokenizeCommand(CLI::App &app, absl::Status &status);
 void addTuneCommand(CLI::App &app, absl::Status &status);
+
+/// The model at `path`; its configuration alone where `path` is one, or a
+/// directory with nothing else of it. Errors: those of openCheckpoint().
+absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path);
 
 /// The flags of a compilation, as every verb that may compile takes them.
 struct CompileFlags {

@@ -66,10 +66,11 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
       ->check(suggestedValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
                      "GPU that cuda's kernels are for: " + gpuNames() +
+                         ", or " + gpuProductNames() +
                          " (default: the first of the machine, else " +
                          defaultGpuSpec().name + ")"),
        "gpu")
-      ->check(suggestedValues(gpuNames()));
+      ->check(suggestedValues(gpuNames() + ", " + gpuProductNames()));
   keep(compiling.add("-c,--ctx-size", options.context, "N",
                      "Tokens a sequence may hold (default: the model's, at "
                      "most 8192)"),
@@ -191,6 +192,23 @@ static std::map<std::string, std::string> fieldsOf(absl::string_view options) {
   return fields;
 }
 
+absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path) {
+  namespace fs = std::filesystem;
+  const auto isConfig = [](const fs::path &file) {
+    return file.extension() == ".json";
+  };
+  std::error_code error;
+  const fs::directory_iterator files(path, error);
+  const bool isAlone =
+      error ? isConfig(path)
+            : llvm::none_of(files, [](const fs::directory_entry &entry) {
+                const fs::path kind = entry.path().extension();
+                return kind == ".pth" || kind == ".safetensors" ||
+                       kind == ".gguf";
+              });
+  return isAlone ? openConfig(path) : openCheckpoint(path);
+}
+
 absl::Status CompileFlags::checkPlan(const std::string &path) const {
   if (llvm::none_of(given, [](const auto &flag) { return bool(*flag.first); }))
     return absl::OkStatus();
@@ -224,6 +242,8 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
   CompileOptions parsed = options;
   parsed.embedWeights = !referenceWeights;
+  if (const GpuProduct *product = findGpuProduct(options.gpu))
+    parsed.gpu = product->gpu;
   for (absl::string_view name : absl::StrSplit(isa, ',', absl::SkipEmpty())) {
     std::optional<IsaLevel> level = parseIsaLevel(name);
     if (!level) {

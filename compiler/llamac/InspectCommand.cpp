@@ -93,12 +93,6 @@ static Json memoryJson(int64_t weights, const schema::KvLayoutT &kv,
           {"workspace", workspace}};
 }
 
-/// A checkpoint, or the configuration of one without its weights.
-static absl::StatusOr<Checkpoint> openModel(const std::string &path) {
-  const bool isConfig = std::filesystem::path(path).extension() == ".json";
-  return isConfig ? openConfig(path) : openCheckpoint(path);
-}
-
 static Json programJson(const std::string &name, int64_t maxRows,
                         size_t launches, int64_t barriers, uint64_t workspace) {
   return {{"name", name},
@@ -112,7 +106,7 @@ static Json programJson(const std::string &name, int64_t maxRows,
 static absl::StatusOr<Json> inspectModel(const std::string &path,
                                          const CompileOptions &options,
                                          bool arenas) {
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openModel(path));
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openModelOrConfig(path));
   Json json = {{"kind", "model"},
                {"name", checkpoint.name},
                {"format", std::string(checkpointFormatName(checkpoint.format))},
@@ -336,7 +330,8 @@ struct InspectCommand {
       LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(name, report));
     } else {
       LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
-      LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openModel(name));
+      LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                              openModelOrConfig(name));
       LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, options, report));
     }
     if (!times.empty()) {

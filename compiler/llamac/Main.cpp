@@ -37,7 +37,9 @@ static int llamacMain(int argc, char **argv) {
       {"Make plans and models",
        {llamac::addCompileCommand, llamac::addTuneCommand,
         llamac::addConvertCommand}},
-      {"Look inside", {llamac::addInspectCommand, llamac::addCheckCommand}}};
+      {"Look inside",
+       {llamac::addPlanCommand, llamac::addInspectCommand,
+        llamac::addCheckCommand}}};
   for (const auto &[heading, verbs] : groups)
     for (const AddCommand add : verbs) {
       add(app, status);

@@ -30,18 +30,16 @@ static int64_t bytesOf(const schema::WeightT &weight) {
 /// read.
 static Json launchCost(const schema::KernelT &kernel, int64_t rows,
                        int64_t context) {
-  const schema::LaunchCost cost =
-      kernel.cost ? *kernel.cost : schema::LaunchCost();
   const auto count = static_cast<double>(rows);
   const auto last = static_cast<double>(context);
-  const double keys = count * last - count * (count - 1) / 2;
-  return {{"weights", cost.weightBytes()},
-          {"inputs", static_cast<double>(cost.rowBytes()) * count},
+  const LaunchTotals totals =
+      totalsOf(kernel, count, last, count * last - count * (count - 1) / 2);
+  return {{"weights", totals.weightBytes},
+          {"inputs", totals.rowBytes},
           {"outputs", 0},
-          {"kv_read", static_cast<double>(cost.keyBytes()) * last},
+          {"kv_read", totals.keyBytes},
           {"kv_written", 0},
-          {"flops", static_cast<double>(cost.rowFlops()) * count +
-                        static_cast<double>(cost.keyFlops()) * keys}};
+          {"flops", totals.operations}};
 }
 
 static Json collectPlanProgram(const schema::PlanT &plan,

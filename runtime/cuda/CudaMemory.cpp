@@ -26,11 +26,15 @@ void CudaMemory::freeBlock(cuda::Address start) const {
   driver.cuMemFree_v2(start);
 }
 
+absl::Status CudaMemory::freeOnDevice(size_t &free, size_t &total) const {
+  return driver.check(driver.cuMemGetInfo_v2(&free, &total), "cuMemGetInfo");
+}
+
 absl::StatusOr<DeviceMemory> CudaMemory::ofDevice() const {
   size_t free = 0, total = 0;
-  LLAMAC_RETURN_IF_ERROR(
-      driver.check(driver.cuMemGetInfo_v2(&free, &total), "cuMemGetInfo"));
-  return DeviceMemory{free, total};
+  LLAMAC_RETURN_IF_ERROR(freeOnDevice(free, total));
+  const std::lock_guard<std::mutex> lock(mutex);
+  return DeviceMemory{free, total, taken};
 }
 
 absl::Status CudaMemory::reserve(uint64_t size) {
@@ -43,10 +47,11 @@ absl::Status CudaMemory::addBlock(uint64_t size) {
   constexpr cuda::Result outOfMemory = 2;
   const cuda::Result result = driver.cuMemAlloc_v2(&start, size);
   if (result == outOfMemory) {
-    LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory memory, ofDevice());
+    size_t free = 0, total = 0;
+    LLAMAC_RETURN_IF_ERROR(freeOnDevice(free, total));
     return memoryError(absl::StrCat(
-        name, ": cannot allocate ", size, " bytes, ", memory.free, " of ",
-        memory.total, " are free; compile with a smaller -c or --weights"));
+        name, ": cannot allocate ", size, " bytes, ", free, " of ", total,
+        " are free; compile with a smaller -c or --weights"));
   }
   LLAMAC_RETURN_IF_ERROR(
       driver.check(result, absl::StrCat("cuMemAlloc of ", size, " bytes")));
@@ -64,6 +69,7 @@ absl::StatusOr<cuda::Address> CudaMemory::take(uint64_t size) {
         if (bytes < needed)
           continue;
         block.free.erase(at);
+        taken += needed;
         if (bytes != needed)
           block.free[offset + needed] = bytes - needed;
         return start + offset;
@@ -80,6 +86,7 @@ void CudaMemory::giveBack(cuda::Address address, uint64_t size) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = std::prev(blocks.upper_bound(address));
   Block &block = found->second;
+  taken -= reservedBytes(size);
   auto place =
       block.free.emplace(address - found->first, reservedBytes(size)).first;
   auto joinNext = [&](auto first) {

@@ -49,13 +49,15 @@ private:
     std::map<uint64_t, uint64_t> free; ///< Bytes, by where they begin.
   };
 
+  absl::Status freeOnDevice(size_t &free, size_t &total) const;
   absl::Status addBlock(uint64_t size);
   void freeBlock(cuda::Address start) const;
 
   const cuda::Driver &driver;
   cuda::Stream work;
   const std::string &name;
-  std::mutex mutex;
+  mutable std::mutex mutex;
+  uint64_t taken = 0; ///< Bytes of buffers.
   std::map<cuda::Address, Block> blocks;
 };
 

@@ -40,6 +40,29 @@ static constexpr GpuSpec specs[] = {
     specOf("sm_120a", {12, 0}, 99, 100, 1536, 24, 170),
 };
 
+// MiB of memory, and GB/s. Reads of a whole H200 were measured at 4,255 GB/s
+// elsewhere; nobody has measured the others for us.
+static constexpr GpuProduct productOf(const char *name, const char *gpu,
+                                      uint64_t mebibytes, double gigabytes,
+                                      double readShare = 0.88,
+                                      const char *shareFrom = "assumed") {
+  return {name, gpu, mebibytes << 20, gigabytes * 1e9, readShare, shareFrom};
+}
+
+static constexpr GpuProduct products[] = {
+    productOf("a100-40gb", "sm_80", 40960, 1555),
+    productOf("a100", "sm_80", 81920, 2039),
+    productOf("rtx-3090", "sm_86", 24576, 936),
+    productOf("rtx-4090", "sm_89", 24564, 1008),
+    productOf("l40s", "sm_89", 46068, 864),
+    productOf("l4", "sm_89", 23034, 300),
+    productOf("h200", "sm_90a", 143771, 4800, 4255.0 / 4800,
+              "measured by others"),
+    productOf("h100", "sm_90a", 81559, 3350),
+    productOf("b200", "sm_100a", 182630, 8000),
+    productOf("rtx-5090", "sm_120a", 32607, 1792),
+};
+
 bool GpuSpec::isSpecific() const { return absl::EndsWith(name, "a"); }
 
 absl::Span<const GpuSpec> gpuSpecs() { return specs; }
@@ -65,10 +88,23 @@ const GpuSpec *gpuSpecFor(ComputeCapability capability) {
 
 const GpuSpec &defaultGpuSpec() { return *findGpuSpec("sm_90a"); }
 
-std::string gpuNames() {
-  return absl::StrJoin(specs, ", ", [](std::string *out, const GpuSpec &spec) {
-    out->append(spec.name);
+static std::string namesOf(const auto &list) {
+  return absl::StrJoin(list, ", ", [](std::string *out, const auto &of) {
+    out->append(of.name);
   });
 }
+
+std::string gpuNames() { return namesOf(specs); }
+
+absl::Span<const GpuProduct> gpuProducts() { return products; }
+
+const GpuProduct *findGpuProduct(absl::string_view name) {
+  for (const GpuProduct &product : products)
+    if (product.name == name || product.gpu == name)
+      return &product;
+  return nullptr;
+}
+
+std::string gpuProductNames() { return namesOf(products); }
 
 } // namespace llamac

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What a kernel may use of a GPU, by the name that compilers give its
-// architecture. Figures are those of the table of technical specifications in
-// the CUDA C++ Programming Guide.
+// architecture, by figures of the table of technical specifications in the CUDA
+// C++ Programming Guide; and the memory of GPUs as they are sold, by NVIDIA's
+// data sheets and, for its size, which these round, by what nvidia-smi prints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include <cstdint>
 #include <string>
 
 namespace llamac {
@@ -68,6 +70,27 @@ const GpuSpec &defaultGpuSpec();
 
 /// "sm_80, sm_86, ...", for messages.
 std::string gpuNames();
+
+/// A GPU as it is sold.
+struct GpuProduct {
+  const char *name;      ///< "h200".
+  const char *gpu;       ///< The name of its GpuSpec.
+  uint64_t memoryBytes;  ///< That the driver says there is.
+  double bandwidth;      ///< Bytes a second of its memory, of the data sheet.
+  double readShare;      ///< Of that bandwidth, what reads reach.
+  const char *shareFrom; ///< Who says so.
+};
+
+/// Every product that is named; the first of a GpuSpec is the one that its
+/// kernels are made for.
+absl::Span<const GpuProduct> gpuProducts();
+
+/// The one called `name`, or the first of the GpuSpec called so; null when
+/// there is none.
+const GpuProduct *findGpuProduct(absl::string_view name);
+
+/// "a100-40gb, a100, ...", for messages.
+std::string gpuProductNames();
 
 } // namespace llamac
 

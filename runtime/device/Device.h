@@ -210,6 +210,7 @@ public:
 struct DeviceMemory {
   uint64_t free = 0;
   uint64_t total = 0;
+  uint64_t taken = 0; ///< By buffers of this process, each as reservedBytes().
 };
 
 /// Bytes of reserved memory for a buffer of `size` bytes.

@@ -37,18 +37,22 @@ static uint64_t kvBytes(const schema::PlanT &plan, int64_t pages) {
   return bytes;
 }
 
-MemoryNeeds memoryNeeds(const PlanReader &reader) {
-  const schema::PlanT &plan = reader.plan();
+MemoryNeeds memoryNeeds(const schema::PlanT &plan) {
   MemoryNeeds needs;
   for (const auto &weight : plan.weights)
     needs.weights += reservedBytes(packedBytes(*weight));
   needs.kv = kvBytes(plan, plan.kv->pagesPerSequence);
-  needs.rest = reservedBytes(arenaBytes(plan)) +
-               reservedBytes(counterBytes(plan)) +
-               reservedBytes(InputLayout(plan).totalBytes());
+  needs.arena = reservedBytes(arenaBytes(plan));
+  needs.inputs = reservedBytes(InputLayout(plan).totalBytes());
+  needs.counters = reservedBytes(counterBytes(plan));
+  return needs;
+}
+
+MemoryNeeds memoryNeeds(const PlanReader &reader) {
+  MemoryNeeds needs = memoryNeeds(reader.plan());
   for (const PlanSection &section : reader.sections())
     if (section.kind == SectionKind::Constants)
-      needs.rest += reservedBytes(section.size);
+      needs.constants += reservedBytes(section.size);
   return needs;
 }
 
@@ -82,11 +86,10 @@ static int64_t contextWithin(const schema::PlanT &plan, uint64_t bytes) {
   return std::min(plan.context, fits * plan.kv->pageTokens);
 }
 
-/// What to compile with so that `free` bytes will do.
-static std::string adviceFor(const schema::PlanT &plan,
-                             const MemoryNeeds &needs, uint64_t free) {
+std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
+                         uint64_t free) {
   auto contextBeside = [&](uint64_t weights) -> int64_t {
-    const uint64_t fixed = weights + needs.rest;
+    const uint64_t fixed = weights + needs.rest();
     return fixed < free ? contextWithin(plan, free - fixed) : 0;
   };
   // A context below this would hold no conversation.
@@ -123,10 +126,10 @@ absl::Status checkMemory(const PlanReader &plan, Device &device) {
       plan.path(), ": expected ", formatBytes(needs.total()),
       " of memory of the device (weights ", formatBytes(needs.weights),
       ", KV cache ", formatBytes(needs.kv), ", the rest ",
-      formatBytes(needs.rest), "), got ", formatBytes(memory->free),
+      formatBytes(needs.rest()), "), got ", formatBytes(memory->free),
       " free of ", formatBytes(memory->total), ", ",
       formatBytes(needs.total() - memory->free), " missing; ",
-      adviceFor(plan.plan(), needs, memory->free)));
+      memoryAdvice(plan.plan(), needs, memory->free)));
 }
 
 } // namespace llamac

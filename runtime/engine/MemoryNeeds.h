@@ -17,6 +17,7 @@
 #include "runtime/device/Device.h"
 
 #include <cstdint>
+#include <string>
 
 namespace llamac {
 
@@ -26,13 +27,25 @@ uint64_t arenaBytes(const schema::PlanT &plan);
 /// Bytes of the device's memory, each buffer as reservedBytes() of it.
 struct MemoryNeeds {
   uint64_t weights = 0;
-  uint64_t kv = 0;   ///< With as many pages as all sequences can use.
-  uint64_t rest = 0; ///< Arena, inputs and constants.
+  uint64_t kv = 0; ///< With as many pages as all sequences can use.
+  uint64_t arena = 0;
+  uint64_t inputs = 0;    ///< Of a step, page tables included.
+  uint64_t counters = 0;  ///< By which blocks of a kernel wait for each other.
+  uint64_t constants = 0; ///< Sections of a plan file.
 
-  uint64_t total() const { return weights + kv + rest; }
+  /// All but weights and cache.
+  uint64_t rest() const { return arena + inputs + counters + constants; }
+  uint64_t total() const { return weights + kv + rest(); }
 };
 
+/// Of a plan without its sections, which may be none yet.
+MemoryNeeds memoryNeeds(const schema::PlanT &plan);
 MemoryNeeds memoryNeeds(const PlanReader &plan);
+
+/// What to compile with so that `free` bytes will do for `plan`, which needs
+/// more: "compile with -c 4096, which would fit".
+std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
+                         uint64_t free);
 
 /// Memory error when `device` has less free than `plan` needs: one line with
 /// both, what is missing, and the largest context or the best format of the

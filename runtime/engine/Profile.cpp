@@ -8,6 +8,8 @@
 
 #include "runtime/engine/Profile.h"
 
+#include "runtime/plan/PlanConfig.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -27,18 +29,11 @@ void Profile::add(const TimedStep &step) {
     const auto rows = static_cast<double>(rowsOf(launch, step.shape));
     if (rows == 0)
       continue;
-    Slice slice{&launch, steps, start, step.seconds[i], 0, 0};
-    if (const schema::LaunchCost *cost =
-            plan->kernels[launch.kernel]->cost.get()) {
-      slice.bytes = static_cast<double>(cost->weightBytes()) +
-                    static_cast<double>(cost->rowBytes()) * rows +
-                    static_cast<double>(cost->keyBytes()) *
-                        static_cast<double>(step.context);
-      slice.operations = static_cast<double>(cost->rowFlops()) * rows +
-                         static_cast<double>(cost->keyFlops()) *
-                             static_cast<double>(step.keys);
-    }
-    slices.push_back(slice);
+    const LaunchTotals totals = totalsOf(*plan->kernels[launch.kernel], rows,
+                                         static_cast<double>(step.context),
+                                         static_cast<double>(step.keys));
+    slices.push_back({&launch, steps, start, step.seconds[i], totals.bytes(),
+                      totals.operations});
     start += step.seconds[i];
   }
   ++steps;

@@ -110,6 +110,18 @@ ModelConfig fromPlan(const schema::ModelConfigT &config) {
   return out;
 }
 
+LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
+                      double context, double keys) {
+  if (!kernel.cost)
+    return {};
+  const schema::LaunchCost &cost = *kernel.cost;
+  return {static_cast<double>(cost.weightBytes()),
+          static_cast<double>(cost.rowBytes()) * rows,
+          static_cast<double>(cost.keyBytes()) * context,
+          static_cast<double>(cost.rowFlops()) * rows +
+              static_cast<double>(cost.keyFlops()) * keys};
+}
+
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program) {
   return launch.rows == schema::RowSymbol::Tokens ? program.maxRows

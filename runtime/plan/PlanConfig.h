@@ -48,6 +48,21 @@ uint64_t kvPoolBytes(const schema::KvLayoutT &kv);
 /// Bytes of the page table of one group.
 uint64_t pageTableBytes(const schema::KvLayoutT &kv);
 
+/// What a launch of a kernel reads and writes in memory, in bytes, and
+/// computes, in operations, by its coefficients in the plan. All 0 for a kernel
+/// without.
+struct LaunchTotals {
+  double weightBytes = 0, rowBytes = 0, keyBytes = 0;
+  double operations = 0;
+
+  double bytes() const { return weightBytes + rowBytes + keyBytes; }
+};
+
+/// Those of a launch of `rows` rows in a step of sequences with `context`
+/// tokens in all whose rows see `keys` keys in all.
+LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
+                      double context, double keys);
+
 /// The most rows that `launch` of `program` may have.
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program);

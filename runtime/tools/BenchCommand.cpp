@@ -165,8 +165,10 @@ static absl::StatusOr<Point> measure(Engine &engine,
   return Point{batch, promptTokens, median(prefill), median(decode)};
 }
 
-static void print(const Model &model, const BenchOptions &options,
-                  const Point &point, std::FILE *out) {
+/// `deviceBytes`: the memory that is taken of a device with its own; else 0.
+static void print(const Model &model, uint64_t deviceBytes,
+                  const BenchOptions &options, const Point &point,
+                  std::FILE *out) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto batch = static_cast<double>(point.batch);
@@ -198,7 +200,8 @@ static void print(const Model &model, const BenchOptions &options,
         {"first_token_s", first},
         {"threads", model.device().threads()},
         {"isa", model.code().isa()},
-        {"peak_rss_bytes", peak}};
+        {"peak_rss_bytes", peak},
+        {"device_memory_bytes", deviceBytes}};
     absl::FPrintF(out, "%s\n", report.dump());
     return;
   }
@@ -434,7 +437,9 @@ absl::Status benchCommand(const std::shared_ptr<const Model> &model,
     for (const int64_t batch : options.batch) {
       LLAMAC_ASSIGN_OR_RETURN(const Point point,
                               measure(*engine, options, promptTokens, batch));
-      print(*model, options, point, out);
+      LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                              model->device().memory());
+      print(*model, memory ? memory->taken : 0, options, point, out);
     }
   return absl::OkStatus();
 }

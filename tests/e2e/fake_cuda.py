@@ -5,6 +5,7 @@
 libnvrtc are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
 simulator."""
 
+import json
 import os
 
 import support
@@ -66,6 +67,14 @@ class CudaCase(support.TestCase):
         out = self.path("logits.npy")
         self.run_plan("logits", plan, "--tokens", ids, "-o", out, *flags, **options)
         return np.load(out)
+
+    def assert_planned_bytes(self, plan, model, planning=(), running=(), **env):
+        """`llamac plan` says the bytes that a run of `plan` takes of the GPU."""
+        size = ("-c", self.CONTEXT, "--parallel", 4)
+        planned = self.llamac("plan", model, "--gpu", "h100", *size, *planning, "--json").stdout
+        bench = ("--batch", 4, "--prompt-tokens", 5, "--gen-tokens", 2, "--repeat", 1, "--warm-ups", 0, "--json")
+        taken = self.run_plan("bench", plan, *bench, *running, **env).stdout
+        self.assertEqual(json.loads(taken)["device_memory_bytes"], json.loads(planned)["memory"]["total"])
 
     def assert_nothing_leaked(self):
         with open(self.leaks) as f:

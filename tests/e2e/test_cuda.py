@@ -33,6 +33,9 @@ from support import ACCURACY, DEVICE, MEMORY
 
 
 class Answers(CudaCase):
+    def test_a_run_takes_the_bytes_that_were_planned(self):
+        self.assert_planned_bytes(self.plan, self.model)
+
     def test_tokens_are_those_of_the_cpu(self):
         expected = self.llamac("run", self.model, "-c", 256, "-n", 33, *self.PROMPT).stdout
         got = self.run_plan(self.plan, "-n", 33, *self.PROMPT)
@@ -111,6 +114,8 @@ class Answers(CudaCase):
                 if weights == "keep":
                     self.assertEqual(got, self.run_plan(plans["cpu"], *run, 5).stdout)
                 self.assertNotEqual(got, self.run_plan(plans["cuda"], *run, 6, **env).stdout)
+                random = ("--random-weights", 5)
+                self.assert_planned_bytes(plans["cuda"], folder, ("--weights", weights), random, **env)
                 self.assertGreater(len(set(got.split())), 1)
         self.run_plan("bench", plans["cpu"], "--random-weights", 5, "--prompt-tokens", 20, "--gen-tokens", 8)
         error = self.run_plan(plans["cpu"], "-n", 2, *self.PROMPT, expect=support.USAGE).stderr
@@ -246,6 +251,9 @@ class FlightPastARing(Flight):
     test_a_thousand_runs_leave_nothing = None
     test_a_step_that_fails_gives_no_token_whatever_is_ahead = None
     test_a_token_without_logits_ends_the_answer_whatever_is_ahead = None
+
+    def test_a_run_takes_the_bytes_that_were_planned(self):
+        self.assert_planned_bytes(self.plan, self.model)
 
     def test_steps_in_flight_are_as_one_after_the_other(self):
         self.assertIn("[  PASSED  ] 1 test.", self.run_tests("StepsInFlightTest.TheContextIsFilled*"))

@@ -1,0 +1,81 @@
+//===- DryRun.h - What a plan would need, before there is one ---*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Whether a model fits a device, and how fast it would be there. The model is
+// compiled as far as its launches and its memory, without weights and kernels,
+// so that the bytes are those that the runtime takes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_DRIVER_DRYRUN_H
+#define LLAMAC_COMPILER_DRIVER_DRYRUN_H
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/engine/MemoryNeeds.h"
+
+#include "absl/status/statusor.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// The memory of a device.
+struct DeviceFacts {
+  std::string name;
+  uint64_t memoryBytes = 0;
+  double bandwidth = 0; ///< Bytes a second.
+  std::string bandwidthFrom;
+  double decodeShare = 0; ///< Of the bandwidth, what decode reaches.
+  std::string shareFrom;
+};
+
+/// The GPU that `name`, a product's or an architecture's, says; null for
+/// another name.
+std::optional<DeviceFacts> gpuFacts(const std::string &name);
+
+/// This machine, whose bandwidth is measured, which takes half a second.
+/// Errors: those of readBandwidth().
+absl::StatusOr<DeviceFacts> hostFacts();
+
+/// A step that decodes one token for each of some sequences.
+struct DecodeFacts {
+  int64_t sequences = 0;
+  int64_t context = 0; ///< Tokens that each has.
+  double weightBytes = 0, cacheBytes = 0, activationBytes = 0;
+
+  double bytes() const { return weightBytes + cacheBytes + activationBytes; }
+};
+
+struct DryRun {
+  CompileOptions options; ///< Resolved.
+  MemoryNeeds memory;
+  std::vector<DecodeFacts> decode; ///< Of one sequence and of all.
+  /// The most tokens of a sequence, up to the model's own, for which the device
+  /// has the memory, in whole pages; 0 where the plan does not fit.
+  int64_t largestContext = 0;
+  /// What to compile with where it does not: "compile with -c 4096, which would
+  /// fit".
+  std::string advice;
+
+  bool fits(const DeviceFacts &device) const {
+    return memory.total() <= device.memoryBytes;
+  }
+};
+
+/// Of `checkpoint`, which may be a configuration alone, compiled with `options`
+/// for `device`. Errors: those of Compilation.
+absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
+                              const CompileOptions &options,
+                              const DeviceFacts &device);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_DRIVER_DRYRUN_H

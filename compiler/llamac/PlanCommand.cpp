@@ -1,0 +1,192 @@
+//===- PlanCommand.cpp - llamac plan --------------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/DryRun.h"
+#include "compiler/llamac/Commands.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/cuda/GpuSpec.h"
+#include "runtime/io/JsonText.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+namespace llamac {
+
+using Json = nlohmann::ordered_json;
+
+static uint64_t whole(double value) {
+  return static_cast<uint64_t>(std::llround(value));
+}
+
+/// Tokens a second of `step` where memory is read at `bandwidth`.
+static double tokensPerSecond(const DecodeFacts &step, double bandwidth) {
+  return bandwidth / step.bytes() * static_cast<double>(step.sequences);
+}
+
+static Json decodeJson(const DecodeFacts &step, const DeviceFacts &device) {
+  return {{"sequences", step.sequences},
+          {"context", step.context},
+          {"weight_bytes", whole(step.weightBytes)},
+          {"cache_bytes", whole(step.cacheBytes)},
+          {"activation_bytes", whole(step.activationBytes)},
+          {"limit_tokens_per_second", tokensPerSecond(step, device.bandwidth)},
+          {"expected_tokens_per_second",
+           tokensPerSecond(step, device.bandwidth * device.decodeShare)}};
+}
+
+static Json toJson(const std::string &model, const DryRun &run,
+                   const DeviceFacts &device) {
+  const MemoryNeeds &memory = run.memory;
+  const bool fits = run.fits(device);
+  Json json = {{"model", model},
+               {"target", run.options.target},
+               {"gpu", run.options.gpu},
+               {"context", run.options.context},
+               {"sequences", run.options.maxSequences},
+               {"device",
+                {{"name", device.name},
+                 {"memory", device.memoryBytes},
+                 {"bandwidth", whole(device.bandwidth)},
+                 {"bandwidth_from", device.bandwidthFrom},
+                 {"decode_share", device.decodeShare},
+                 {"decode_share_from", device.shareFrom}}},
+               {"memory",
+                {{"weights", memory.weights},
+                 {"kv", memory.kv},
+                 {"arena", memory.arena},
+                 {"inputs", memory.inputs},
+                 {"counters", memory.counters},
+                 {"total", memory.total()},
+                 {"not_included", "the driver's own"}}},
+               {"fits", fits}};
+  if (fits)
+    json["largest_context"] = run.largestContext;
+  else
+    json["advice"] = run.advice;
+  json["decode"] = Json::array();
+  for (const DecodeFacts &step : run.decode)
+    json["decode"].push_back(decodeJson(step, device));
+  return json;
+}
+
+static void printMemory(const DryRun &run, const DeviceFacts &device) {
+  const MemoryNeeds &memory = run.memory;
+  const CompileOptions &options = run.options;
+  const std::string cache = absl::StrCat(
+      options.maxSequences, " x ", options.context, " tokens in ",
+      options.kvFormat, ", ",
+      formatBytes(memory.kv / static_cast<uint64_t>(options.maxSequences)),
+      " each");
+  const auto line = [](const char *what, uint64_t bytes,
+                       const std::string &note = "") {
+    std::printf("  %-9s %11s%s%s\n", what, formatBytes(bytes).c_str(),
+                note.empty() ? "" : "  ", note.c_str());
+  };
+  std::printf("memory of %s\n", device.name.c_str());
+  line("weights", memory.weights);
+  line("KV cache", memory.kv, cache);
+  line("arena", memory.arena, "what launches leave for each other");
+  line("inputs", memory.inputs + memory.counters);
+  line("total", memory.total(), "the driver's own is not included");
+  line("there is", device.memoryBytes);
+  if (!run.fits(device))
+    std::printf("does not fit, %s missing; %s\n",
+                formatBytes(memory.total() - device.memoryBytes).c_str(),
+                run.advice.c_str());
+  else
+    std::printf("fits, %s left; the largest -c that does is %lld\n",
+                formatBytes(device.memoryBytes - memory.total()).c_str(),
+                static_cast<long long>(run.largestContext));
+}
+
+static void printDecode(const DryRun &run, const DeviceFacts &device) {
+  std::printf("\ndecode, %lld tokens in each sequence\n",
+              static_cast<long long>(run.options.context));
+  std::printf("  %9s  %11s  %11s  %11s  %11s\n", "sequences", "weights",
+              "KV cache", "limit tok/s", "expected");
+  for (const DecodeFacts &step : run.decode)
+    std::printf("  %9lld  %11s  %11s  %11.1f  %11.1f\n",
+                static_cast<long long>(step.sequences),
+                formatBytes(whole(step.weightBytes)).c_str(),
+                formatBytes(whole(step.cacheBytes)).c_str(),
+                tokensPerSecond(step, device.bandwidth),
+                tokensPerSecond(step, device.bandwidth * device.decodeShare));
+  std::printf("limit: all that a step reads, at %.0f GB/s (%s)\n",
+              device.bandwidth * 1e-9, device.bandwidthFrom.c_str());
+  std::printf("expected: %.2f of it (%s)\n", device.decodeShare,
+              device.shareFrom.c_str());
+}
+
+namespace {
+
+struct PlanCommand {
+  std::string model;
+  CompileFlags flags;
+  bool asJson = false;
+
+  absl::Status run() {
+    // A GPU says what the plan is for.
+    const CLI::App &verb = *command;
+    if (verb["--gpu"]->count() > 0 && verb["--target"]->count() == 0)
+      flags.options.target = "cuda";
+    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions asked, flags.parse());
+    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                            openModelOrConfig(model));
+    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options,
+                            resolveOptions(asked, checkpoint.config));
+    LLAMAC_ASSIGN_OR_RETURN(const DeviceFacts device, deviceOf(options));
+    LLAMAC_ASSIGN_OR_RETURN(const DryRun result,
+                            dryRun(checkpoint, options, device));
+    if (asJson) {
+      std::printf("%s\n",
+                  jsonText(toJson(checkpoint.name, result, device), 2).c_str());
+      return absl::OkStatus();
+    }
+    printMemory(result, device);
+    printDecode(result, device);
+    return absl::OkStatus();
+  }
+
+  /// The product that was named, not only its architecture.
+  absl::StatusOr<DeviceFacts> deviceOf(const CompileOptions &options) const {
+    if (options.gpu.empty())
+      return hostFacts();
+    const std::string &named = flags.options.gpu;
+    return *gpuFacts(named.empty() ? options.gpu : named);
+  }
+
+  CLI::App *command = nullptr;
+};
+
+} // namespace
+
+void addPlanCommand(CLI::App &app, absl::Status &status) {
+  auto command = std::make_shared<PlanCommand>();
+  CLI::App *verb = app.add_subcommand(
+      "plan", "Say whether a model fits a device, and how fast it would be");
+  command->command = verb;
+  verb->add_option("MODEL", command->model,
+                   "A model, or its params.json or config.json alone")
+      ->required();
+  const OptionGroup group{*verb};
+  group.addFlag("--json", command->asJson,
+                "One JSON object; bytes are whole numbers");
+  command->flags.addTo(*verb, CompileFlags::Help::Listed);
+  verb->footer("Nothing is written, and weights are not read.\n\n"
+               "Examples:\n"
+               "  llamac plan params.json --gpu h200 -c 32768\n"
+               "  llamac plan model.gguf --parallel 4");
+  verb->callback([command, &status] { status = command->run(); });
+}
+
+} // namespace llamac

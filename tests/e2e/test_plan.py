@@ -1,0 +1,146 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`llamac plan`: what a model needs of a device, before there is a plan. That the
+GPU's memory is taken to the byte is shown by test_cuda.py."""
+
+import json
+import math
+import os
+import re
+import shutil
+import unittest
+
+import support
+from support import LLAMAC, UNSUPPORTED, USAGE
+
+SHAPES = os.path.join(support.ROOT, "tests", "compiler", "Inputs", "shapes")
+PAGE = 64
+
+
+def config_of(shape):
+    return os.path.join(SHAPES, shape, "params.json")
+
+
+def parameters(dim, layers, heads, kv_heads, ffn, vocabulary):
+    """Of the matrices, and of the norms."""
+    kv = dim // heads * kv_heads
+    matrices = layers * (2 * dim * dim + 2 * dim * kv + 3 * dim * ffn)
+    return matrices + 2 * vocabulary * dim, (2 * layers + 1) * dim
+
+
+class Plan(support.TestCase):
+    def plan(self, model, *options):
+        return json.loads(self.llamac("plan", model, "--json", *options).stdout)
+
+    def test_bytes_are_those_of_the_shapes(self):
+        for shape, sizes in (
+            ("llama-3.1-70b", (8192, 80, 64, 8, 28672, 128256)),
+            ("llama-3.1-8b", (4096, 32, 32, 8, 14336, 128256)),
+            ("llama-2-7b", (4096, 32, 32, 32, 11008, 32000)),
+        ):
+            dim, layers, heads, kv_heads, ffn, vocabulary = sizes
+            matrices, norms = parameters(*sizes)
+            kv_token = layers * 2 * kv_heads * (dim // heads) * 2
+            for format, bits in (("keep", 16), ("q8_0", 8.5), ("q4_0", 4.5)):
+                with self.subTest(shape, format=format):
+                    found = self.plan(
+                        config_of(shape), "--gpu", "h200", "-c", 4096, "--parallel", 3, "--weights", format
+                    )
+                    self.assertEqual(found["memory"]["weights"], matrices * bits / 8 + norms * 4)
+                    self.assertEqual(found["memory"]["kv"], 3 * 4096 * kv_token)
+                    parts = [value for name, value in found["memory"].items() if name not in ("total", "not_included")]
+                    self.assertEqual(sum(parts), found["memory"]["total"])
+                    one, all = found["decode"]
+                    # Of the embedding a row is read.
+                    read = (matrices - vocabulary * dim) * bits / 8 + norms * 4
+                    self.assertAlmostEqual(one["weight_bytes"], read, delta=1e-3 * read)
+                    self.assertEqual(all["weight_bytes"], one["weight_bytes"])
+                    self.assertAlmostEqual(one["cache_bytes"], 4096 * kv_token, delta=1e-2 * 4096 * kv_token)
+                    self.assertEqual(all["cache_bytes"], 3 * one["cache_bytes"])
+
+    def test_what_is_advised_is_the_most_that_fits(self):
+        for shape, gpu, options in (
+            ("llama-3.1-70b", "h200", ()),
+            ("llama-3.1-8b", "rtx-4090", ("--parallel", 10)),
+        ):
+            with self.subTest(shape, gpu=gpu):
+                model = (config_of(shape), "--gpu", gpu, *options)
+                found = self.plan(*model)
+                self.assertFalse(found["fits"])
+                self.assertGreater(found["memory"]["total"], found["device"]["memory"])
+                advice = re.fullmatch(
+                    r"compile with -c (\d+) or --weights (\w+)( -c \d+)?, which would fit", found["advice"]
+                )
+                context = int(advice[1])
+                self.assertTrue(self.plan(*model, "-c", context)["fits"])
+                self.assertFalse(self.plan(*model, "-c", context + PAGE)["fits"])
+                self.assertTrue(self.plan(*model, "--weights", advice[2], *(advice[3] or "").split())["fits"])
+
+    def test_the_largest_context_fits_and_a_page_more_does_not(self):
+        for shape, options in (
+            ("llama-3.1-70b", ("--gpu", "h200", "--weights", "q4_0", "--parallel", 4)),
+            ("llama-3.1-8b", ("--gpu", "a100-40gb")),
+            ("llama-3.2-1b", ("--gpu", "l4", "--parallel", 16)),
+        ):
+            with self.subTest(shape):
+                found = self.plan(config_of(shape), *options)
+                most = found["largest_context"]
+                self.assertGreater(most, found["context"])
+                self.assertTrue(self.plan(config_of(shape), *options, "-c", most)["fits"])
+                if most % PAGE == 0 and most < 131072:
+                    self.assertFalse(self.plan(config_of(shape), *options, "-c", most + PAGE)["fits"])
+
+    def test_the_whole_context_of_a_model_is_the_most(self):
+        found = self.plan(config_of("llama-2-7b"), "--gpu", "h200", "--parallel", 1)
+        self.assertEqual(found["largest_context"], found["context"])
+
+    def test_speed_is_that_of_the_bytes(self):
+        found = self.plan(config_of("llama-3.1-8b"), "--gpu", "sm_90a")
+        device = found["device"]
+        self.assertEqual((device["name"], found["gpu"]), ("h200", "sm_90a"))
+        for step in found["decode"]:
+            bytes = sum(step[part] for part in ("weight_bytes", "cache_bytes", "activation_bytes"))
+            limit = step["sequences"] * device["bandwidth"] / bytes
+            self.assertAlmostEqual(step["limit_tokens_per_second"] / limit, 1, places=6)
+            share = step["expected_tokens_per_second"] / step["limit_tokens_per_second"]
+            self.assertAlmostEqual(share, device["decode_share"], places=6)
+
+    def test_this_machine_is_a_device_too(self):
+        found = self.plan(config_of("llama-3.2-1b"), "-c", 512, "--parallel", 1)
+        self.assertEqual((found["target"], found["device"]["bandwidth_from"]), ("cpu", "measured here"))
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+        self.assertEqual(found["device"]["memory"], memory)
+        self.assertEqual(found["memory"]["kv"], math.ceil(512 / PAGE) * PAGE * 16 * 2 * 8 * 64 * 2)
+
+    def test_people_get_tables(self):
+        text = self.llamac("plan", config_of("llama-3.1-70b"), "--gpu", "h200").stdout
+        self.assertRegex(text, r"(?m)^  weights +131\.4 GiB$")
+        self.assertRegex(text, r"(?m)^does not fit, 11\.1 GiB missing; compile with -c \d+ or --weights q8_0, which")
+        self.assertNotRegex(text, r"(?m) $")
+        self.assertIn("fits, ", self.llamac("plan", config_of("llama-3.1-8b"), "--gpu", "h200").stdout)
+
+    def test_a_model_or_its_configuration_is_read(self):
+        folder = self.path("alone")
+        os.makedirs(folder)
+        shutil.copy(config_of("llama-3.2-1b"), folder)
+        alone = self.plan(folder, "--gpu", "h100")
+        self.assertEqual(alone["memory"], self.plan(config_of("llama-3.2-1b"), "--gpu", "h100")["memory"])
+        model = support.require_model("smollm2.gguf")
+        found = self.plan(model, "--gpu", "l4", "-c", 512)
+        self.assertAlmostEqual(found["memory"]["weights"], os.path.getsize(model), delta=0.1 * os.path.getsize(model))
+
+    def test_what_cannot_be_is_refused(self):
+        for options, code, words in (
+            (("--gpu", "h300"), USAGE, r"--gpu: expected one of .*sm_90a.*h200.*, got h300"),
+            (("--gpu", "h200", "--target", "cpu"), USAGE, r"--gpu: expected --target cuda or sim, got cpu"),
+            (("--target", "tpu"), UNSUPPORTED, r"--target: expected cpu, cuda or sim, got tpu"),
+        ):
+            with self.subTest(options):
+                result = support.run([LLAMAC, "plan", config_of("llama-3.2-1b"), *options])
+                self.assertEqual(result.returncode, code)
+                self.assertRegex(result.stderr, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
