@@ -19,7 +19,10 @@ set(LLAMAC_MODELS ${CMAKE_BINARY_DIR}/models CACHE PATH
 
 function(llamac_python_test name script)
   cmake_parse_arguments(ARG "EXHAUSTIVE" "INTERPRETER;TIMEOUT" "ARGS;LABELS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
+  # Against hanging; the exhaustive tier may run beside other work.
+  if(NOT ARG_TIMEOUT AND LLAMAC_EXHAUSTIVE_TESTS)
+    set(ARG_TIMEOUT 3600)
+  elseif(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
   if(ARG_EXHAUSTIVE AND NOT LLAMAC_EXHAUSTIVE_TESTS)
