@@ -11,7 +11,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/MachineLimits.h"
 #include "runtime/cuda/GpuSpec.h"
-#include "runtime/plan/PlanConfig.h"
 
 #include <algorithm>
 #include <unistd.h>
@@ -46,24 +45,19 @@ static absl::StatusOr<schema::PlanT> manifestOf(const Checkpoint &checkpoint,
 }
 
 /// By the smallest program that has as many rows.
-static DecodeFacts decodeOf(const schema::PlanT &plan, int64_t sequences) {
-  DecodeFacts facts{.sequences = sequences, .context = plan.context};
+static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
+  DecodeStep step{.sequences = sequences, .totals = {}};
   const auto holds = [&](const auto &program) {
     return program->maxRows >= sequences && program->maxOutputRows >= sequences;
   };
   const auto program = std::ranges::find_if(plan.programs, holds);
   if (program == plan.programs.end())
-    return facts;
+    return step;
   const auto rows = static_cast<double>(sequences);
   const double keys = rows * static_cast<double>(plan.context);
-  for (const auto &launch : (*program)->launches) {
-    const LaunchTotals totals =
-        totalsOf(*plan.kernels[launch->kernel], rows, keys, keys);
-    facts.weightBytes += totals.weightBytes;
-    facts.cacheBytes += totals.keyBytes;
-    facts.activationBytes += totals.rowBytes;
-  }
-  return facts;
+  for (const auto &launch : (*program)->launches)
+    step.totals += totalsOf(*plan.kernels[launch->kernel], rows, keys, keys);
+  return step;
 }
 
 namespace {
@@ -128,22 +122,20 @@ absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
                               const CompileOptions &options,
                               const DeviceFacts &device) {
   DryRun run;
-  LLAMAC_ASSIGN_OR_RETURN(run.options,
-                          resolveOptions(options, checkpoint.config));
   LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT plan,
-                          manifestOf(checkpoint, run.options));
+                          manifestOf(checkpoint, options));
   run.memory = memoryNeeds(plan);
   run.decode.push_back(decodeOf(plan, 1));
-  if (run.options.maxSequences > 1)
-    run.decode.push_back(decodeOf(plan, run.options.maxSequences));
+  if (options.maxSequences > 1)
+    run.decode.push_back(decodeOf(plan, options.maxSequences));
   if (!run.fits(device)) {
     run.advice = memoryAdvice(plan, run.memory, device.memoryBytes);
     return run;
   }
   LLAMAC_ASSIGN_OR_RETURN(run.largestContext,
-                          ContextSearch(checkpoint, run.options,
-                                        device.memoryBytes, plan.kv->pageTokens)
-                              .run(run.options.context, run.memory.total()));
+                          ContextSearch(checkpoint, options, device.memoryBytes,
+                                        plan.kv->pageTokens)
+                              .run(options.context, run.memory.total()));
   return run;
 }
 

@@ -17,6 +17,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "runtime/engine/MemoryNeeds.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/status/statusor.h"
 
@@ -45,19 +46,16 @@ std::optional<DeviceFacts> gpuFacts(const std::string &name);
 /// Errors: those of readBandwidth().
 absl::StatusOr<DeviceFacts> hostFacts();
 
-/// A step that decodes one token for each of some sequences.
-struct DecodeFacts {
+/// A step that decodes one token for each of some sequences, all of which have
+/// as many tokens as the context allows.
+struct DecodeStep {
   int64_t sequences = 0;
-  int64_t context = 0; ///< Tokens that each has.
-  double weightBytes = 0, cacheBytes = 0, activationBytes = 0;
-
-  double bytes() const { return weightBytes + cacheBytes + activationBytes; }
+  LaunchTotals totals; ///< Of all launches.
 };
 
 struct DryRun {
-  CompileOptions options; ///< Resolved.
   MemoryNeeds memory;
-  std::vector<DecodeFacts> decode; ///< Of one sequence and of all.
+  std::vector<DecodeStep> decode; ///< Of one sequence and of all.
   /// The most tokens of a sequence, up to the model's own, for which the device
   /// has the memory, in whole pages; 0 where the plan does not fit.
   int64_t largestContext = 0;
@@ -70,8 +68,8 @@ struct DryRun {
   }
 };
 
-/// Of `checkpoint`, which may be a configuration alone, compiled with `options`
-/// for `device`. Errors: those of Compilation.
+/// Of `checkpoint`, which may be a configuration alone, compiled with
+/// `options`, which are resolved, for `device`. Errors: those of Compilation.
 absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
                               const CompileOptions &options,
                               const DeviceFacts &device);

@@ -29,30 +29,31 @@ static uint64_t whole(double value) {
 }
 
 /// Tokens a second of `step` where memory is read at `bandwidth`.
-static double tokensPerSecond(const DecodeFacts &step, double bandwidth) {
-  return bandwidth / step.bytes() * static_cast<double>(step.sequences);
+static double tokensPerSecond(const DecodeStep &step, double bandwidth) {
+  return bandwidth / step.totals.bytes() * static_cast<double>(step.sequences);
 }
 
-static Json decodeJson(const DecodeFacts &step, const DeviceFacts &device) {
+static Json decodeJson(const DecodeStep &step, int64_t context,
+                       const DeviceFacts &device) {
   return {{"sequences", step.sequences},
-          {"context", step.context},
-          {"weight_bytes", whole(step.weightBytes)},
-          {"cache_bytes", whole(step.cacheBytes)},
-          {"activation_bytes", whole(step.activationBytes)},
+          {"context", context},
+          {"weight_bytes", whole(step.totals.weightBytes)},
+          {"cache_bytes", whole(step.totals.keyBytes)},
+          {"activation_bytes", whole(step.totals.rowBytes)},
           {"limit_tokens_per_second", tokensPerSecond(step, device.bandwidth)},
           {"expected_tokens_per_second",
            tokensPerSecond(step, device.bandwidth * device.decodeShare)}};
 }
 
-static Json toJson(const std::string &model, const DryRun &run,
-                   const DeviceFacts &device) {
+static Json toJson(const std::string &model, const CompileOptions &options,
+                   const DryRun &run, const DeviceFacts &device) {
   const MemoryNeeds &memory = run.memory;
   const bool fits = run.fits(device);
   Json json = {{"model", model},
-               {"target", run.options.target},
-               {"gpu", run.options.gpu},
-               {"context", run.options.context},
-               {"sequences", run.options.maxSequences},
+               {"target", options.target},
+               {"gpu", options.gpu},
+               {"context", options.context},
+               {"sequences", options.maxSequences},
                {"device",
                 {{"name", device.name},
                  {"memory", device.memoryBytes},
@@ -74,14 +75,14 @@ static Json toJson(const std::string &model, const DryRun &run,
   else
     json["advice"] = run.advice;
   json["decode"] = Json::array();
-  for (const DecodeFacts &step : run.decode)
-    json["decode"].push_back(decodeJson(step, device));
+  for (const DecodeStep &step : run.decode)
+    json["decode"].push_back(decodeJson(step, options.context, device));
   return json;
 }
 
-static void printMemory(const DryRun &run, const DeviceFacts &device) {
+static void printMemory(const CompileOptions &options, const DryRun &run,
+                        const DeviceFacts &device) {
   const MemoryNeeds &memory = run.memory;
-  const CompileOptions &options = run.options;
   const std::string cache = absl::StrCat(
       options.maxSequences, " x ", options.context, " tokens in ",
       options.kvFormat, ", ",
@@ -109,16 +110,17 @@ static void printMemory(const DryRun &run, const DeviceFacts &device) {
                 static_cast<long long>(run.largestContext));
 }
 
-static void printDecode(const DryRun &run, const DeviceFacts &device) {
+static void printDecode(const CompileOptions &options, const DryRun &run,
+                        const DeviceFacts &device) {
   std::printf("\ndecode, %lld tokens in each sequence\n",
-              static_cast<long long>(run.options.context));
+              static_cast<long long>(options.context));
   std::printf("  %9s  %11s  %11s  %11s  %11s\n", "sequences", "weights",
               "KV cache", "limit tok/s", "expected");
-  for (const DecodeFacts &step : run.decode)
+  for (const DecodeStep &step : run.decode)
     std::printf("  %9lld  %11s  %11s  %11.1f  %11.1f\n",
                 static_cast<long long>(step.sequences),
-                formatBytes(whole(step.weightBytes)).c_str(),
-                formatBytes(whole(step.cacheBytes)).c_str(),
+                formatBytes(whole(step.totals.weightBytes)).c_str(),
+                formatBytes(whole(step.totals.keyBytes)).c_str(),
                 tokensPerSecond(step, device.bandwidth),
                 tokensPerSecond(step, device.bandwidth * device.decodeShare));
   std::printf("limit: all that a step reads, at %.0f GB/s (%s)\n",
@@ -149,11 +151,12 @@ struct PlanCommand {
                             dryRun(checkpoint, options, device));
     if (asJson) {
       std::printf("%s\n",
-                  jsonText(toJson(checkpoint.name, result, device), 2).c_str());
+                  jsonText(toJson(checkpoint.name, options, result, device), 2)
+                      .c_str());
       return absl::OkStatus();
     }
-    printMemory(result, device);
-    printDecode(result, device);
+    printMemory(options, result, device);
+    printDecode(options, result, device);
     return absl::OkStatus();
   }
 

@@ -26,14 +26,10 @@ void CudaMemory::freeBlock(cuda::Address start) const {
   driver.cuMemFree_v2(start);
 }
 
-absl::Status CudaMemory::freeOnDevice(size_t &free, size_t &total) const {
-  return driver.check(driver.cuMemGetInfo_v2(&free, &total), "cuMemGetInfo");
-}
-
 absl::StatusOr<DeviceMemory> CudaMemory::ofDevice() const {
   size_t free = 0, total = 0;
-  LLAMAC_RETURN_IF_ERROR(freeOnDevice(free, total));
-  const std::lock_guard<std::mutex> lock(mutex);
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuMemGetInfo_v2(&free, &total), "cuMemGetInfo"));
   return DeviceMemory{free, total, taken};
 }
 
@@ -47,11 +43,10 @@ absl::Status CudaMemory::addBlock(uint64_t size) {
   constexpr cuda::Result outOfMemory = 2;
   const cuda::Result result = driver.cuMemAlloc_v2(&start, size);
   if (result == outOfMemory) {
-    size_t free = 0, total = 0;
-    LLAMAC_RETURN_IF_ERROR(freeOnDevice(free, total));
+    LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory memory, ofDevice());
     return memoryError(absl::StrCat(
-        name, ": cannot allocate ", size, " bytes, ", free, " of ", total,
-        " are free; compile with a smaller -c or --weights"));
+        name, ": cannot allocate ", size, " bytes, ", memory.free, " of ",
+        memory.total, " are free; compile with a smaller -c or --weights"));
   }
   LLAMAC_RETURN_IF_ERROR(
       driver.check(result, absl::StrCat("cuMemAlloc of ", size, " bytes")));

@@ -12,6 +12,7 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/device/Device.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -49,15 +50,14 @@ private:
     std::map<uint64_t, uint64_t> free; ///< Bytes, by where they begin.
   };
 
-  absl::Status freeOnDevice(size_t &free, size_t &total) const;
   absl::Status addBlock(uint64_t size);
   void freeBlock(cuda::Address start) const;
 
   const cuda::Driver &driver;
   cuda::Stream work;
   const std::string &name;
-  mutable std::mutex mutex;
-  uint64_t taken = 0; ///< Bytes of buffers.
+  std::mutex mutex;
+  std::atomic<uint64_t> taken = 0; ///< Bytes of buffers.
   std::map<cuda::Address, Block> blocks;
 };
 

@@ -110,6 +110,14 @@ ModelConfig fromPlan(const schema::ModelConfigT &config) {
   return out;
 }
 
+LaunchTotals &LaunchTotals::operator+=(const LaunchTotals &other) {
+  weightBytes += other.weightBytes;
+  rowBytes += other.rowBytes;
+  keyBytes += other.keyBytes;
+  operations += other.operations;
+  return *this;
+}
+
 LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
                       double context, double keys) {
   if (!kernel.cost)

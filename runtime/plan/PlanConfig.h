@@ -56,6 +56,7 @@ struct LaunchTotals {
   double operations = 0;
 
   double bytes() const { return weightBytes + rowBytes + keyBytes; }
+  LaunchTotals &operator+=(const LaunchTotals &other);
 };
 
 /// Those of a launch of `rows` rows in a step of sequences with `context`

@@ -77,7 +77,7 @@ class Served(ServedPage):
         self.assertEqual(self.real.metric("num_requests_running"), 1)
         self.browser.press("Escape")
         self.wait_for("app.runs.size === 0")
-        self.assertTrue(wait_for(lambda: self.real.metric("num_requests_running") == 0))
+        self.assertTrue(wait_for(lambda: self.real.metric("num_requests_running") == 0, seconds=10))
 
     def test_the_tab_of_the_server_shows_its_figures(self):
         self.ask("Hello")

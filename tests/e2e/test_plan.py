@@ -106,6 +106,19 @@ class Plan(support.TestCase):
             share = step["expected_tokens_per_second"] / step["limit_tokens_per_second"]
             self.assertAlmostEqual(share, device["decode_share"], places=6)
 
+    def test_the_documents_table_of_devices_is_the_one_that_is_used(self):
+        with open(os.path.join(support.ROOT, "docs", "scaling.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| ([\w-]+) \| (sm_\w+) \| (\d+) \| (\d+) \| ([\d.]+), ([\w ]+) \|$", file.read(), re.M)
+        names = re.search(r"or (a100-40gb, [^(]*)", " ".join(self.llamac("plan", "--help").stdout.split()))[1]
+        self.assertEqual([row[0] for row in rows], names.strip().split(", "))
+        for name, gpu, mebibytes, bandwidth, share, source in rows:
+            found = self.plan(config_of("llama-3.2-1b"), "--gpu", name, "-c", 512)
+            device = found["device"]
+            self.assertEqual((device["name"], found["gpu"]), (name, gpu))
+            self.assertEqual(device["memory"], int(mebibytes) << 20)
+            self.assertEqual(device["bandwidth"], int(bandwidth) * 10**9)
+            self.assertEqual((f"{device['decode_share']:.2f}", device["decode_share_from"]), (share, source))
+
     def test_this_machine_is_a_device_too(self):
         found = self.plan(config_of("llama-3.2-1b"), "-c", 512, "--parallel", 1)
         self.assertEqual((found["target"], found["device"]["bandwidth_from"]), ("cpu", "measured here"))

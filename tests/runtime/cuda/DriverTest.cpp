@@ -186,6 +186,10 @@ TEST(GpuSpecTest, AGpuIsFoundByItsName) {
   EXPECT_EQ(findGpuSpec("sm_86")->blockSharedBytes, 99 * 1024);
   EXPECT_EQ(findGpuSpec("sm_9"), nullptr);
   EXPECT_EQ(gpuNames(), "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a");
+  for (const GpuSpec &spec : gpuSpecs())
+    EXPECT_NE(findGpuProduct(spec.name), nullptr) << spec.name;
+  for (const GpuProduct &product : gpuProducts())
+    EXPECT_NE(findGpuSpec(product.gpu), nullptr) << product.name;
 }
 
 } // namespace
