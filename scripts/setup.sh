@@ -42,7 +42,7 @@ build_packages=(
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev
   clang-format-19 python3-torch chromium:chromium zsh:zsh fish:fish mandoc:mandoc
-  debootstrap:debootstrap dpkg-dev:dpkg-shlibdeps systemd:systemd-analyze
+  debootstrap:debootstrap dpkg-dev:dpkg-shlibdeps systemd:systemd-analyze haproxy:haproxy
 )
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.

@@ -22,12 +22,15 @@ MODEL = "smollm2"
 
 
 class Server:
-    """`llamac-run serve` of plans at a free port, or `serve` of another tool. As
-    a context it is stopped by SIGTERM, and must then end with exit code 0."""
+    """`llamac-run serve` of plans at a free port or a given one, or `serve` of
+    another tool. As a context it is stopped by SIGTERM, and must then end with
+    exit code 0."""
 
-    def __init__(self, plans, access_log, *options, env=None, tool=LLAMAC_RUN):
+    def __init__(self, plans, access_log, *options, env=None, tool=LLAMAC_RUN, address=None):
         self.access_log = access_log
-        command = [tool, "serve", *plans, "--port", "0", "--access-log", access_log, *options]
+        self.host = address[0] if address else "127.0.0.1"
+        listen = ("--host", address[0], "--port", address[1]) if address else ("--port", 0)
+        command = [tool, "serve", *plans, *listen, "--access-log", access_log, *options]
         self.process = subprocess.Popen(
             list(map(str, command)),
             stdin=subprocess.DEVNULL,
@@ -78,7 +81,7 @@ class Server:
     def request(self, method, path, body=None, fields=None, timeout=300):
         """The status, the fields of the answer and its body. `body` is sent as
         it is, or as JSON."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             if body is not None and not isinstance(body, bytes):
                 body = json.dumps(body).encode()
