@@ -120,7 +120,8 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
       op<llama::CacheIndexOp>("cache_index", caches[0], positions, sequences);
   mask(features.layer(0).window);
 
-  Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table);
+  Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table,
+                                   /*rank=*/Value());
   x = scale("tok_embeddings", x, features.embeddingScale);
   for (int64_t i = 0; i < config.numLayers; ++i) {
     std::string layer = "layers." + std::to_string(i) + ".";

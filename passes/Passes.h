@@ -37,12 +37,16 @@ struct PipelineStep {
   llvm::StringRef name; ///< As on command lines.
   std::function<void(mlir::OpPassManager &)> addTo;
   bool optional = false; ///< Whether a plan can be made without it.
+  /// Whether its errors say that the model cannot be compiled as asked, and not
+  /// that something is wrong.
+  bool refuses = false;
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose
 /// weights have their formats; `weightFormat` is keep or the name of one of
-/// weightRoundings().
-std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat);
+/// weightRoundings(). The step is that of one of `ranks` ranks.
+std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat,
+                                     int64_t ranks = 1);
 
 /// From there to a short list of kernel ops for each range of row counts of the
 /// module's target; with `explain`, remarks say which ops were not fused and

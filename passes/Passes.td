@@ -75,6 +75,38 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 
+def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
+  let summary = "A step becomes that of one of several ranks";
+  let description = [{
+    Runs only where more ranks than one are asked for. Every rank then holds some
+    of the heads, of the features of the feed-forward and of the vocabulary:
+    weights get a `#llama.shard` and the type of their part. Where ranks have
+    parts of a sum, `llama.all_reduce` adds them: behind `wo`, `w2` and the
+    embedding. `llama.all_gather` brings the logits together. KV heads that are
+    fewer than ranks are held by several of them.
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wo" : tensor<64x64xbf16>
+    %y = llama.linear %o, %w : (tensor<?x64xf32>, tensor<64x64xbf16>) -> tensor<?x64xf32>
+    ```
+
+    becomes, with `ranks=2`,
+
+    ```mlir
+    %w = llama.weight "layers.0.attention.wo" {shard = #llama.shard<dim = 1, parts = 2, ranks = 2>} : tensor<64x32xbf16>
+    %p = llama.linear %o, %w : (tensor<?x32xf32>, tensor<64x32xbf16>) -> tensor<?x64xf32>
+    %y = llama.all_reduce %p over 2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    ```
+
+    It is an error, which names the numbers of ranks that would do, when heads,
+    rows, or columns in whole blocks, cannot be cut into so many equal parts, and
+    for norms of whole rows of heads.
+  }];
+  let options = [Option<"ranks", "ranks", "int64_t", /*default=*/"2",
+                        "Over which the step is split">];
+  let dependentDialects = ["::llamac::llama::LlamaDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // Fuse
 //===----------------------------------------------------------------------===//

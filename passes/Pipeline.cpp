@@ -40,11 +40,17 @@ static std::unique_ptr<Pass> canonicalizer() {
 
 static constexpr bool optional = true;
 
-std::vector<PipelineStep> graphSteps(StringRef weightFormat) {
+std::vector<PipelineStep> graphSteps(StringRef weightFormat, int64_t ranks) {
   AssignWeightFormatsOptions formats;
   formats.format = weightFormat.str();
-  return {step(canonicalizer), step(createCSEPass, optional),
-          step([formats] { return createAssignWeightFormats(formats); })};
+  std::vector<PipelineStep> steps = {
+      step(canonicalizer), step(createCSEPass, optional),
+      step([formats] { return createAssignWeightFormats(formats); })};
+  if (ranks > 1) {
+    steps.push_back(step([ranks] { return createShard({ranks}); }));
+    steps.back().refuses = true;
+  }
+  return steps;
 }
 
 std::vector<PipelineStep> fuseSteps(bool explain, llama::ExpKind exp) {

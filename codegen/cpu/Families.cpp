@@ -362,30 +362,84 @@ static bool isEmbed(Operation *op) {
 
 static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
   auto op = cast<kernel::EmbedOp>(operation);
+  std::string rows, rank;
+  size_t out = 2;
+  if (op.getRank()) {
+    rows =
+        llvm::formatv(", .rows = {0}",
+                      cast<ShapedType>(op.getTable().getType()).getDimSize(0));
+    rank = ", " + ints(out++);
+  }
   return {"", llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
-                            ".width = {1}}>(*launch, {2}, {3}, {4});",
+                            ".width = {1}{2}}>(*launch, {3}, {4}, {5}{6});",
                             panelId(op.getTable()), widthOf(op.getTable()),
-                            ints(0), bytes(1), floats(2))};
+                            rows, ints(0), bytes(1), floats(out), rank)};
+}
+
+namespace {
+/// What a launch stores of each element: its definition, and an object of it.
+struct EpilogueText {
+  std::string definition;
+  std::string object;
+};
+} // namespace
+
+/// The epilogue of `op`, which may have none, whose extra operands begin with
+/// argument `first`; the result follows them.
+template <typename Op> static EpilogueText epilogueText(Op op, size_t first) {
+  const int64_t width = widthOf(op.getResult());
+  std::vector<std::string> pointers;
+  for (size_t i = 0; i <= op.getExtras().size(); ++i)
+    pointers.push_back(floats(first + i));
+  const std::string arguments = "{" + llvm::join(pointers, ", ") + "}";
+  if (op.getEpilogue().empty())
+    return {"", llvm::formatv("StoreRows<{0}>", width).str() + arguments};
+  return {functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
+                      std::to_string(width), functorStyle),
+          "Epilogue" + arguments};
 }
 
 static CpuKernelText rmsNormText(Operation *operation,
                                  const CpuTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  const int64_t width = widthOf(op.getInput());
-  std::vector<std::string> pointers;
-  for (size_t i = 0; i <= op.getExtras().size(); ++i)
-    pointers.push_back(floats(2 + i));
-  const bool isPlain = op.getEpilogue().empty();
-  const std::string epilogue =
-      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue";
-  return {
-      isPlain ? ""
-              : functorText("Epilogue", op.getEpilogue(), op.getExtras(),
-                            "extra", std::to_string(width), functorStyle),
-      llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5}{{{6}});",
-                    width, widthOf(op.getWeight()), floats(0), floats(1),
-                    literal(op.getEps().convertToDouble()), epilogue,
-                    llvm::join(pointers, ", "))};
+  const EpilogueText epilogue = epilogueText(op, 2);
+  return {epilogue.definition,
+          llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
+                        widthOf(op.getInput()), widthOf(op.getWeight()),
+                        floats(0), floats(1),
+                        literal(op.getEps().convertToDouble()),
+                        epilogue.object)};
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Argument 0: where the input of each rank is.
+static std::string inputsOfRanks() { return operand("const float *", 0); }
+
+static CpuKernelText allReduceText(Operation *operation,
+                                   const CpuTargetOptions &) {
+  auto op = cast<kernel::AllReduceOp>(operation);
+  const EpilogueText epilogue = epilogueText(op, 1);
+  return {epilogue.definition,
+          llvm::formatv("allReduce<{0}, {1}>(*launch, {2}, {3});",
+                        op.getRanks(), widthOf(op.getInput()), inputsOfRanks(),
+                        epilogue.object)};
+}
+
+static cpu::LaunchShape allGatherShape(Operation *op,
+                                       const CpuTargetOptions &) {
+  return cpu::allGatherShape(
+      static_cast<long>(cast<kernel::AllGatherOp>(op).getRanks()));
+}
+
+static CpuKernelText allGatherText(Operation *operation,
+                                   const CpuTargetOptions &) {
+  auto op = cast<kernel::AllGatherOp>(operation);
+  return {"", llvm::formatv("allGather<{0}, {1}>(*launch, {2}, {3});",
+                            op.getRanks(), widthOf(op.getInput()),
+                            inputsOfRanks(), floats(1))};
 }
 
 static CpuKernelText gatherRowsText(Operation *operation,
@@ -488,6 +542,10 @@ static std::vector<Tiles> unsplitTiles(Operation *operation,
 ArrayRef<CpuFamily> cpuFamilies() {
   using namespace kernel;
   static constexpr CpuFamily families[] = {
+      {"all_gather", "rowwise.h", isOp<AllGatherOp>, allGatherShape,
+       allGatherText},
+      {"all_reduce", "rowwise.h", isOp<AllReduceOp>, rowwiseShape,
+       allReduceText},
       {"attention", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>,
        attentionShape<AttentionOp, cpu::attentionShape>, attentionText,

@@ -493,15 +493,21 @@ static CudaKernelText embedText(Operation *operation,
   CudaKernelText text;
   text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
                              "WeightFormat::{0}, .tokens = {1}, .width = {2}"
-                             "};\n",
+                             "{3}};\n",
                              formatOf(op.getTable()), rowsOf(op.getTable()),
-                             widthOf(op.getTable()));
-  text.parameters = {{numbers, "tokens"}, {packed, "table"}, {results, "out"}};
-  text.body = "embed<config>(tokens, table, out);";
+                             widthOf(op.getTable()),
+                             op.getRank() ? ", .isPart = true" : "");
+  text.parameters = {{numbers, "tokens"}, {packed, "table"}};
+  if (op.getPositions())
+    text.parameters.push_back({numbers, "positions"});
+  if (op.getRank())
+    text.parameters.push_back({numbers, "rank"});
+  text.parameters.push_back({results, "out"});
+  text.body = llvm::formatv("embed<config>(tokens, table, out{0});",
+                            op.getRank() ? ", rank" : "");
   if (!op.getCosSin())
     return text;
   text.parts += frequenciesText(op.getFrequenciesAttr(), "__device__ ");
-  text.parameters.insert(text.parameters.end() - 1, {numbers, "positions"});
   text.parameters.push_back({results, "cosSin"});
   text.body +=
       llvm::formatv("\nropeTable<{0}>(positions, frequencies, cosSin);",
@@ -515,23 +521,69 @@ static cuda::LaunchShape rmsNormShape(Operation *operation,
   return cuda::rmsNormShape(widthOf(op.getInput()), widthOf(op.getWeight()));
 }
 
+/// Adds the epilogue of `op`, which may have none, its extra operands and the
+/// result to `text`; gives the object that stores an element.
+template <typename Op>
+static std::string addEpilogue(CudaKernelText &text, Op op) {
+  const std::string extras = addExtras(text, op.getExtras());
+  text.parameters.push_back({results, "out"});
+  const int64_t width = widthOf(op.getResult());
+  if (op.getEpilogue().empty())
+    return llvm::formatv("StoreRows<{0}>{{out}", width);
+  text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                           "extra", std::to_string(width), functorStyle);
+  return "Epilogue{" + extras + "out}";
+}
+
 static CudaKernelText rmsNormText(Operation *operation,
                                   const CudaTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
   CudaKernelText text;
-  const int64_t width = widthOf(op.getInput());
-  const bool isPlain = op.getEpilogue().empty();
   text.parameters = {{floats, "input"}, {floats, "gain"}};
-  const std::string extras = addExtras(text, op.getExtras());
-  text.parameters.push_back({results, "out"});
-  if (!isPlain)
-    text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
-                             "extra", std::to_string(width), functorStyle);
-  text.body = llvm::formatv(
-      "rmsNorm<{0}>(input, gain, {1}f, {2}{{{3}out});", widthOf(op.getWeight()),
-      literal(op.getEps().convertToDouble()),
-      isPlain ? llvm::formatv("StoreRows<{0}>", width).str() : "Epilogue",
-      extras);
+  const std::string epilogue = addEpilogue(text, op);
+  text.body = llvm::formatv("rmsNorm<{0}>(input, gain, {1}f, {2});",
+                            widthOf(op.getWeight()),
+                            literal(op.getEps().convertToDouble()), epilogue);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Where the input of each rank is.
+static const Parameter inputsOfRanks = {"const float *const *", "inputs"};
+
+static cuda::LaunchShape allReduceShape(Operation *op,
+                                        const CudaTargetOptions &) {
+  return cuda::pointwiseShape(
+      widthOf(cast<kernel::AllReduceOp>(op).getResult()));
+}
+
+static CudaKernelText allReduceText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  auto op = cast<kernel::AllReduceOp>(operation);
+  CudaKernelText text;
+  text.parameters = {inputsOfRanks};
+  const std::string epilogue = addEpilogue(text, op);
+  text.body = llvm::formatv("allReduce<{0}, {1}>(inputs, {2});", op.getRanks(),
+                            widthOf(op.getInput()), epilogue);
+  return text;
+}
+
+static cuda::LaunchShape allGatherShape(Operation *op,
+                                        const CudaTargetOptions &) {
+  return cuda::allGatherShape(
+      static_cast<int>(cast<kernel::AllGatherOp>(op).getRanks()));
+}
+
+static CudaKernelText allGatherText(Operation *operation,
+                                    const CudaTargetOptions &) {
+  auto op = cast<kernel::AllGatherOp>(operation);
+  CudaKernelText text;
+  text.parameters = {inputsOfRanks, {results, "out"}};
+  text.body =
+      llvm::formatv("allGather<{0}>(inputs, out);", widthOf(op.getInput()));
   return text;
 }
 
@@ -581,6 +633,10 @@ ArrayRef<CudaFamily> cudaFamilies() {
   using namespace kernel;
   static constexpr auto rowwise = fixedShape<cuda::rowwiseShape>;
   static constexpr CudaFamily families[] = {
+      {"all_gather", "rowwise.cuh", isOp<AllGatherOp>, allGatherShape,
+       allGatherText},
+      {"all_reduce", "rowwise.cuh", isOp<AllReduceOp>, allReduceShape,
+       allReduceText},
       {"attention", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>, unsplitShape,
        attentionText, unsplitMaps},

@@ -712,11 +712,17 @@ struct EmbedConfig {
   WeightFormat format;
   long tokens; ///< Rows of the table.
   long width;
+  bool isPart = false; ///< Whether the table is a rank's part.
 };
 
 /// Every thread has one pair of columns.
 LLAMAC_CONSTEXPR LaunchShape pointwiseShape(long width) {
   return {divideUp(width, 2 * rowThreads), 1, rowThreads};
+}
+
+/// A block has a row of one rank.
+LLAMAC_CONSTEXPR LaunchShape allGatherShape(int ranks) {
+  return {ranks, 1, rowThreads};
 }
 
 LLAMAC_CONSTEXPR LaunchShape ropeTableShape() { return {1, 1, 64}; }

@@ -37,16 +37,27 @@ LLAMAC_DEVICE float totalOfBlock(float value) {
 }
 
 /// out[r, :] = table[tokens[r], :] as f32; row 0 of the table for a token below
-/// 0, which a step that failed gives to the one after it. A launch of
-/// rowwiseShape().
+/// 0, which a step that failed gives to the one after it. Of a rank's part of
+/// the table, which begins at token *rank * config.tokens, other tokens give
+/// zeros. A launch of rowwiseShape().
 template <EmbedConfig config>
-LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out) {
+LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out,
+                         [[maybe_unused]] const int *rank = nullptr) {
   using Weight = PackedWeight<config.format>;
   static_assert(isPackableDepth(config.format, config.width));
   const Weight weight{static_cast<const uint8_t *>(table), config.tokens,
                       config.width};
   const long row = blockIdx.y;
-  const int token = tokens[row] < 0 ? 0 : tokens[row];
+  long token = tokens[row] < 0 ? 0 : tokens[row];
+  if constexpr (config.isPart) {
+    token -= *rank * config.tokens;
+    if (token < 0 || token >= config.tokens) {
+      for (int column = 2 * threadIdx.x; column < config.width;
+           column += 2 * rowThreads)
+        store2(out + row * config.width + column, {0, 0});
+      return;
+    }
+  }
   for (int chunk = threadIdx.x; chunk < config.width / Weight::span;
        chunk += rowThreads) {
     const auto held = weight.load(token, chunk);
@@ -104,6 +115,33 @@ LLAMAC_DEVICE void pointwise(const Function &function) {
   const long column = 2 * (blockIdx.x * long(rowThreads) + threadIdx.x);
   if (column < width)
     function(long(blockIdx.y), column);
+}
+
+/// Calls epilogue(row, column, y) for every pair of columns of y = inputs[0] +
+/// inputs[1] + ..., in this order: what `ranks` ranks have, [rows, width] each.
+/// A launch of pointwiseShape(width).
+template <int ranks, long width, class Epilogue>
+LLAMAC_DEVICE void allReduce(const float *const *inputs,
+                             const Epilogue &epilogue) {
+  pointwise<width>([&](long row, long column) {
+    const long at = row * width + column;
+    F32x2 sum = load2(inputs[0] + at);
+#pragma unroll
+    for (int rank = 1; rank < ranks; ++rank)
+      sum = sum + load2(inputs[rank] + at);
+    epilogue(row, column, sum);
+  });
+}
+
+/// out[r, rank * width + column] = inputs[rank][r, column]. A launch of
+/// allGatherShape(ranks).
+template <long width>
+LLAMAC_DEVICE void allGather(const float *const *inputs, float *out) {
+  const long row = blockIdx.y, rank = blockIdx.x;
+  const float *from = inputs[rank] + row * width;
+  float *to = out + (row * gridDim.x + rank) * width;
+  for (int column = threadIdx.x; column < width; column += rowThreads)
+    to[column] = from[column];
 }
 
 struct SineCosine {

@@ -50,7 +50,11 @@ private:
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
   llvm::StringMap<uint32_t> weightNumbers;
+  uint64_t halfBytes = 0; ///< Of the exchange area.
 };
+
+/// Ranks do not share cache lines.
+constexpr uint64_t exchangeAlignment = 64;
 
 } // namespace
 
@@ -104,6 +108,7 @@ absl::StatusOr<schema::PlanT> ManifestBuilder::build() {
   plan.gpu = contents.gpu;
   plan.config = toPlan(contents.config);
   plan.context = contents.context;
+  plan.ranks = contents.ranks;
   plan.modelFingerprint = contents.fingerprint;
   plan.options = contents.options;
   plan.generator = contents.generator;
@@ -113,6 +118,11 @@ absl::StatusOr<schema::PlanT> ManifestBuilder::build() {
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
   for (auto op : module.getOps<plan::KernelOp>())
     addKernel(op);
+  module.walk([&](plan::ExchangeOp op) {
+    const uint64_t bytes = llvm::alignTo(op.getBytes(), exchangeAlignment);
+    halfBytes = std::max<uint64_t>(halfBytes, bytes);
+  });
+  plan.exchangeBytes = 2 * halfBytes;
   for (auto op : module.getOps<plan::ProgramOp>()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::ProgramT program, programOf(op));
     program.tuning = contents.programTuning.lookup(op.getSymName());
@@ -256,6 +266,12 @@ absl::StatusOr<schema::Operand> ManifestBuilder::operandOf(Value memory) {
   }
   if (isa<plan::CountersOp>(op))
     return Operand(OperandKind::Counters, 0, 0);
+  if (auto exchange = dyn_cast<plan::ExchangeOp>(op))
+    return Operand(OperandKind::Exchange, 0, exchange.getHalf() * halfBytes);
+  if (auto peers = dyn_cast<plan::PeersOp>(op)) {
+    LLAMAC_ASSIGN_OR_RETURN(const Operand own, operandOf(peers.getExchange()));
+    return Operand(OperandKind::Peers, 0, own.offset());
+  }
   if (auto buffer = dyn_cast<plan::BufferOp>(op))
     if (IntegerAttr offset = buffer.getOffsetAttr())
       return Operand(OperandKind::Arena, 0, offset.getInt());
@@ -274,6 +290,11 @@ absl::StatusOr<uint32_t> ManifestBuilder::weightNumber(plan::WeightOp op) {
   weight->type = toPlan(llama::dataTypeOf(type.getElementType()));
   weight->rows = type.getRank() == 1 ? 1 : type.getDimSize(0);
   weight->cols = type.getShape().back();
+  if (const llama::ShardAttr shard = op.getShardAttr()) {
+    weight->splitDim =
+        type.getRank() == 1 ? 1 : static_cast<int32_t>(shard.getDim());
+    weight->parts = shard.getParts();
+  }
   weight->layout = type.getRank() == 1 ? schema::WeightLayout::RowMajor
                                        : contents.matrixLayout;
   plan.weights.push_back(std::move(weight));
@@ -321,7 +342,7 @@ static absl::Status addWeightContents(const PlanContents &contents,
     LLAMAC_RETURN_IF_ERROR(addSourceFiles(weights, plan));
   uint64_t total = 0, done = 0;
   for (const auto &weight : plan.weights)
-    total += packedBytes(*weight);
+    total += packedBytes(*weight) * static_cast<uint64_t>(weight->parts);
   for (auto &weight : plan.weights) {
     const WeightSource *source = weights.find(weight->name);
     if (!source)

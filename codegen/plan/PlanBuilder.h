@@ -48,6 +48,7 @@ struct PlanContents {
   std::string target;
   std::string gpu; ///< Whose kernels they are; empty for cpu.
   int64_t context = 0;
+  int64_t ranks = 1;
   std::string fingerprint;   ///< Of the model.
   std::string options;       ///< What the plan was compiled with, readable.
   bool rowsAreAlike = false; ///< Whether a row is so in every program.

@@ -16,19 +16,22 @@
 
 namespace llamac {
 
-// Gives `callback` all of `source` as `type` in `layout`, packedBytes() of it
-// in order, packed by `threads` threads in pieces of a few MiB each. Scales
-// that a layout has behind all values come last. Errors: those of the reader
-// and of `callback`.
+// Gives `callback` all of part `part` of `weight`, packedBytes() of it in
+// order, packed by `threads` threads in pieces of a few MiB each. Scales that a
+// layout has behind all values come last. Errors: those of the reader and of
+// `callback`.
 static absl::Status packWeight(
-    const WeightMap &weights, const WeightSource &source, DataType type,
-    schema::WeightLayout layout, int threads,
+    const WeightMap &weights, const WeightSource &source,
+    const schema::WeightT &weight, int64_t part, int threads,
     absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> callback) {
-  WeightPacker packer(
-      [&](int64_t first, int64_t count, uint8_t *out) {
-        return weights.readRowsAs(source, type, first, count, out);
-      },
-      type, source.rows, source.cols, layout);
+  const DataType type = fromPlan(weight.type);
+  WeightPacker packer(rowsOfPart(
+                          [&](int64_t first, int64_t count, uint8_t *out) {
+                            return weights.readRowsAs(source, type, first,
+                                                      count, out);
+                          },
+                          weight, part),
+                      type, weight.rows, weight.cols, weight.layout);
   // A round: every thread packs a few MiB.
   constexpr uint64_t shareBytes = uint64_t{4} << 20;
   const uint64_t unitBytes = packer.unitBytes();
@@ -52,13 +55,20 @@ addWeightSection(PlanWriter &writer, const schema::WeightT &weight,
                  const std::function<void(uint64_t)> &onBytes) {
   const int threads =
       static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return writer.addSection(SectionKind::Weight, [&](PlanWriter &out) {
-    return packWeight(weights, source, fromPlan(weight.type), weight.layout,
-                      threads, [&](absl::Span<const uint8_t> bytes) {
-                        onBytes(bytes.size());
-                        return out.append(bytes);
-                      });
-  });
+  std::optional<uint32_t> first;
+  for (int64_t part = 0; part < weight.parts; ++part) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const uint32_t section,
+        writer.addSection(SectionKind::Weight, [&](PlanWriter &out) {
+          return packWeight(weights, source, weight, part, threads,
+                            [&](absl::Span<const uint8_t> bytes) {
+                              onBytes(bytes.size());
+                              return out.append(bytes);
+                            });
+        }));
+    first = first.value_or(section);
+  }
+  return *first;
 }
 
 } // namespace llamac

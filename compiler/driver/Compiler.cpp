@@ -100,6 +100,7 @@ std::string CompileOptions::describe() const {
                       exact ? " exact" : "", simCheck ? " checked" : "",
                       approximationText(*this), " embed=", embedWeights,
                       hasWeights ? "" : " bare", " sequences=", maxSequences,
+                      ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
                       " skip=", absl::StrJoin(skipPasses, ","),
                       " override=", absl::StrJoin(edited, ","));
 }
@@ -124,7 +125,7 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
                                              const kernel::Target &target) {
   switch (phase) {
   case Phase::Graph:
-    return graphSteps(options.weightFormat);
+    return graphSteps(options.weightFormat, options.ranks);
   case Phase::Fuse:
     return fuseSteps(options.reports.wantsRemarks(), *expKindOf(options));
   case Phase::Schedule:
@@ -201,14 +202,25 @@ public:
           llvm::raw_string_ostream os(text);
           os << (text.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
              << diagnostic;
+          if (message.empty())
+            llvm::raw_string_ostream(message) << diagnostic;
         }) {}
 
   absl::Status error(absl::string_view what) const {
     return internalError(absl::StrCat(what, ": ", text));
   }
 
+  /// Of a pass.
+  absl::Status error(const PipelineStep &step,
+                     const Checkpoint &checkpoint) const {
+    return step.refuses
+               ? unsupportedError(absl::StrCat(checkpoint.path, ": ", message))
+               : error(absl::StrCat("the pass ", step.name.str(), " failed"));
+  }
+
 private:
   std::string text;
+  std::string message; ///< The first, without its location.
   ScopedDiagnosticHandler handler;
 };
 
@@ -235,6 +247,15 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint,
   (*graph)->setAttr(kernel::KernelDialect::getTargetAttrName(),
                     targetAttr(context, options));
   return graph;
+}
+
+absl::Status applyStep(const PipelineStep &step, ModuleOp module,
+                       const Checkpoint &checkpoint) {
+  const DiagnosticText diagnostics(module.getContext());
+  PassManager pm(module.getContext());
+  step.addTo(pm);
+  return succeeded(pm.run(module)) ? absl::OkStatus()
+                                   : diagnostics.error(step, checkpoint);
 }
 
 static absl::Status checkKvFormat(const CompileOptions &options) {
@@ -330,6 +351,8 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
       checkRange("--ctx-size", options.context, 0, longestContext, "tokens"));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
+  LLAMAC_RETURN_IF_ERROR(
+      checkRange("--ranks", options.ranks, 1, mostRanks, "ranks"));
   CompileOptions resolved = options;
   LLAMAC_ASSIGN_OR_RETURN(resolved.tuneCpu, processorFor(options));
   LLAMAC_ASSIGN_OR_RETURN(resolved.gpu, gpuFor(options));
@@ -459,7 +482,7 @@ absl::Status Compilation::runPasses(Phase phase) {
         context.get(), ModuleOp::getOperationName()));
     step.addTo(*managers.back());
     if (failed(reports.run(step.name, *managers.back(), *graph)))
-      return diagnostics.error("the pipeline failed");
+      return diagnostics.error(step, checkpoint);
   }
   return absl::OkStatus();
 }
@@ -518,8 +541,11 @@ absl::Status Compilation::writeSourceFiles(const std::string &folder) const {
 
 schema::KvLayoutT Compilation::kvLayout() const {
   const ModelConfig &config = checkpoint.config;
+  // A rank has at least one head.
+  const int64_t heads =
+      std::max<int64_t>(config.numKvHeads / compileOptions.ranks, 1);
   schema::KvLayoutT layout = backend->kvLayout(
-      llama::KVType::get(context.get(), config.numKvHeads, config.headSize));
+      llama::KVType::get(context.get(), heads, config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
   if (graph)
     addKvGroups(*graph, config.numLayers, layout);
@@ -564,6 +590,7 @@ PlanContents Compilation::planContents() const {
   contents.target = compileOptions.target;
   contents.gpu = compileOptions.gpu;
   contents.context = compileOptions.context;
+  contents.ranks = compileOptions.ranks;
   contents.options = compileOptions.describe();
   // Steps of one row alone leave scores out.
   contents.rowsAreAlike =

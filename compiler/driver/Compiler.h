@@ -73,6 +73,7 @@ struct CompileOptions {
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.
+  int64_t ranks = 1;        ///< Over which weights and cache are split.
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
   std::vector<KernelOverride> overrides; ///< Of cuda and sim.
   PassReportOptions reports;
@@ -127,6 +128,11 @@ importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
             const CompileOptions &options);
+
+/// Runs one step of the pipeline. Internal error with the diagnostics of a pass
+/// that fails; unsupported where it says that the model cannot be compiled so.
+absl::Status applyStep(const PipelineStep &step, mlir::ModuleOp module,
+                       const Checkpoint &checkpoint);
 
 class Compilation {
 public:

@@ -11,6 +11,7 @@
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimDevice.h"
 #include "runtime/base/Status.h"
+#include "runtime/engine/DeviceGroup.h"
 #include "runtime/engine/Model.h"
 
 #include <algorithm>
@@ -28,7 +29,12 @@ createSim(const schema::PlanT &plan, int threads, const ModelOptions &options) {
   device.checked =
       std::any_of(plan.code.begin(), plan.code.end(),
                   [](const auto &code) { return code->isa == simCheckedCode; });
-  return std::make_shared<SimDevice>(device);
+  const auto sim = std::make_shared<SimDevice>(device);
+  if (plan.ranks == 1)
+    return sim;
+  // One simulator has the memory of all ranks, which read each other's.
+  return groupDevices(std::vector<std::shared_ptr<Device>>(
+      static_cast<size_t>(plan.ranks), sim));
 }
 
 absl::Span<const DeviceKind> allDevices() {

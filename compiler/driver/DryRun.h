@@ -36,6 +36,8 @@ struct DeviceFacts {
   std::string bandwidthFrom;
   double decodeShare = 0; ///< Of the bandwidth, what decode reaches.
   std::string shareFrom;
+  double collectiveSeconds = 0; ///< Of one of a decoding step's size.
+  std::string collectiveFrom;
 };
 
 /// The GPU that `name`, a product's or an architecture's, says; null for
@@ -50,17 +52,19 @@ absl::StatusOr<DeviceFacts> hostFacts();
 /// as many tokens as the context allows.
 struct DecodeStep {
   int64_t sequences = 0;
-  LaunchTotals totals; ///< Of all launches.
+  LaunchTotals totals;     ///< Of all launches of a rank.
+  int64_t collectives = 0; ///< Launches for which the ranks wait.
 };
 
 struct DryRun {
-  MemoryNeeds memory;
+  MemoryNeeds memory;             ///< Of a rank.
   std::vector<DecodeStep> decode; ///< Of one sequence and of all.
   /// The most tokens of a sequence, up to the model's own, for which the device
   /// has the memory, in whole pages; 0 where the plan does not fit.
   int64_t largestContext = 0;
   /// What to compile with where it does not: "compile with -c 4096, which would
-  /// fit".
+  /// fit". On a GPU with the smallest number of ranks that would too, of those
+  /// that are a power of two times what was asked for.
   std::string advice;
 
   bool fits(const DeviceFacts &device) const {

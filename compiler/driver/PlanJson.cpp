@@ -53,6 +53,10 @@ static Json memoryJson(Value memory) {
       })
       .Case(
           [](plan::CountersOp op) { return Json{{"counters", op.getBytes()}}; })
+      .Case([](plan::ExchangeOp op) {
+        return Json{{"exchange", op.getHalf()}, {"bytes", op.getBytes()}};
+      })
+      .Case([](plan::PeersOp op) { return memoryJson(op.getExchange()); })
       .Case([](plan::KvOp op) { return Json{{"kv_layer", op.getLayer()}}; })
       .Case([](plan::InputOp op) {
         return Json{{"input", plan::stringifyInputRole(op.getRole()).str()}};

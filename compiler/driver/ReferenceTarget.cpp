@@ -28,13 +28,24 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
     if (!source)
       return internalError(
           absl::StrCat("the model has no weight ", weight.name));
-    if (source->type == weight.type)
-      return weights.readRowsAsF32(*source, firstRow, numRows, out);
-    const int64_t elements = numRows * weight.cols;
-    std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
-    LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, firstRow,
-                                              numRows, stored.data()));
-    dequantizeRow(weight.type, stored.data(), elements, out);
+    auto readWhole = [&](float *to) -> absl::Status {
+      const int64_t first = weight.firstRow + firstRow;
+      if (source->type == weight.type)
+        return weights.readRowsAsF32(*source, first, numRows, to);
+      const int64_t elements = numRows * weight.wholeCols;
+      std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
+      LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, first,
+                                                numRows, stored.data()));
+      dequantizeRow(weight.type, stored.data(), elements, to);
+      return absl::OkStatus();
+    };
+    if (weight.cols == weight.wholeCols)
+      return readWhole(out);
+    std::vector<float> rows(numRows * weight.wholeCols);
+    LLAMAC_RETURN_IF_ERROR(readWhole(rows.data()));
+    for (int64_t row = 0; row < numRows; ++row)
+      std::copy_n(rows.data() + row * weight.wholeCols + weight.firstCol,
+                  weight.cols, out + row * weight.cols);
     return absl::OkStatus();
   };
 }
@@ -46,7 +57,7 @@ class ReferenceTarget {
 public:
   /// Usage error for a plan and for an unknown format.
   static absl::StatusOr<std::unique_ptr<ReferenceTarget>>
-  open(const std::string &model, const std::string &weightFormat);
+  open(const std::string &model, const CompileOptions &options);
 
   /// The logits that follow the last of `tokens`, or each of them, after
   /// the first `seen` tokens of the only sequence. Accuracy error when they are
@@ -97,21 +108,19 @@ private:
 } // namespace
 
 absl::StatusOr<std::unique_ptr<ReferenceTarget>>
-ReferenceTarget::open(const std::string &model,
-                      const std::string &weightFormat) {
+ReferenceTarget::open(const std::string &model, const CompileOptions &options) {
   if (namesPlan(model))
     return usageError(absl::StrCat(
         model, ": --target reference needs the model, not its plan"));
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
-  LLAMAC_RETURN_IF_ERROR(checkWeightFormat(weightFormat));
+  LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   std::unique_ptr<ReferenceTarget> target(
       new ReferenceTarget(std::move(checkpoint)));
   LLAMAC_ASSIGN_OR_RETURN(target->graph,
                           importGraph(*target->context, target->checkpoint));
-  mlir::PassManager pm(target->context.get());
-  addSteps(pm, graphSteps(weightFormat));
-  if (failed(pm.run(*target->graph)))
-    return internalError("the weights' formats cannot be assigned");
+  for (const PipelineStep &step :
+       graphSteps(options.weightFormat, options.ranks))
+    LLAMAC_RETURN_IF_ERROR(applyStep(step, *target->graph, target->checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(
       target->model, reference::ReferenceModel::create(
                          *target->graph, checkpointReader(target->checkpoint)));
@@ -139,12 +148,12 @@ ReferenceTarget::step(absl::Span<const int32_t> tokens, int64_t seen,
 }
 
 absl::Status referenceLogits(const std::string &model,
-                             const std::string &weightFormat,
+                             const CompileOptions &compile,
                              const LogitsOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                           parseTokenIds(options.tokens));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<ReferenceTarget> target,
-                          ReferenceTarget::open(model, weightFormat));
+                          ReferenceTarget::open(model, compile));
   const int64_t count = static_cast<int64_t>(tokens.size());
   LLAMAC_ASSIGN_OR_RETURN(
       NpyWriter npy,
@@ -179,7 +188,7 @@ absl::Status referenceRun(const std::string &model,
                           const RunOptions &options, std::FILE *out,
                           std::FILE *log) {
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<ReferenceTarget> target,
-                          ReferenceTarget::open(model, compile.weightFormat));
+                          ReferenceTarget::open(model, compile));
   CompileOptions resolved = compile;
   resolved.target = "cpu"; // Whose context the reference takes.
   LLAMAC_ASSIGN_OR_RETURN(resolved,

@@ -32,7 +32,7 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint);
 
 /// logitsCommand by the reference.
 absl::Status referenceLogits(const std::string &model,
-                             const std::string &weightFormat,
+                             const CompileOptions &compile,
                              const LogitsOptions &options);
 
 /// runCommand by the reference, with the context that `compile` gives.

@@ -44,7 +44,8 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
     case plan::ParamRole::Activation:
     case plan::ParamRole::Weight:
     case plan::ParamRole::Cache:
-    case plan::ParamRole::AppendedCache: {
+    case plan::ParamRole::AppendedCache:
+    case plan::ParamRole::Peers: {
       const Value value = *operand++;
       const auto [place, isNew] = places.try_emplace(value, buffers.size());
       if (isCache(value))

@@ -83,6 +83,11 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
              "Sequences that the KV cache holds, where a verb does "
              "not load the plan for as many as it runs"),
          "sequences");
+  keep(compiling.addDefault(
+           "--ranks", options.ranks, "N",
+           "Ranks over which weights, heads and vocabulary are split"),
+       "ranks")
+      ->check(wholeNumber(1, mostRanks));
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
                      "Format of the matrices: " + weightOptionNames() +
                          " (default: keep)"),

@@ -28,9 +28,20 @@ static uint64_t whole(double value) {
   return static_cast<uint64_t>(std::llround(value));
 }
 
-/// Tokens a second of `step` where memory is read at `bandwidth`.
-static double tokensPerSecond(const DecodeStep &step, double bandwidth) {
-  return bandwidth / step.totals.bytes() * static_cast<double>(step.sequences);
+/// Tokens a second of `step` where only reads take time, at the memory's
+/// bandwidth.
+static double limitOf(const DecodeStep &step, const DeviceFacts &device) {
+  return device.bandwidth / step.totals.bytes() *
+         static_cast<double>(step.sequences);
+}
+
+/// The same at the share of the bandwidth that decode reaches, with the time
+/// that ranks wait for each other.
+static double expectedOf(const DecodeStep &step, const DeviceFacts &device) {
+  const double seconds =
+      step.totals.bytes() / (device.bandwidth * device.decodeShare) +
+      static_cast<double>(step.collectives) * device.collectiveSeconds;
+  return static_cast<double>(step.sequences) / seconds;
 }
 
 static Json decodeJson(const DecodeStep &step, int64_t context,
@@ -40,9 +51,9 @@ static Json decodeJson(const DecodeStep &step, int64_t context,
           {"weight_bytes", whole(step.totals.weightBytes)},
           {"cache_bytes", whole(step.totals.keyBytes)},
           {"activation_bytes", whole(step.totals.rowBytes)},
-          {"limit_tokens_per_second", tokensPerSecond(step, device.bandwidth)},
-          {"expected_tokens_per_second",
-           tokensPerSecond(step, device.bandwidth * device.decodeShare)}};
+          {"collectives", step.collectives},
+          {"limit_tokens_per_second", limitOf(step, device)},
+          {"expected_tokens_per_second", expectedOf(step, device)}};
 }
 
 static Json toJson(const std::string &model, const CompileOptions &options,
@@ -54,19 +65,23 @@ static Json toJson(const std::string &model, const CompileOptions &options,
                {"gpu", options.gpu},
                {"context", options.context},
                {"sequences", options.maxSequences},
+               {"ranks", options.ranks},
                {"device",
                 {{"name", device.name},
                  {"memory", device.memoryBytes},
                  {"bandwidth", whole(device.bandwidth)},
                  {"bandwidth_from", device.bandwidthFrom},
                  {"decode_share", device.decodeShare},
-                 {"decode_share_from", device.shareFrom}}},
+                 {"decode_share_from", device.shareFrom},
+                 {"collective_seconds", device.collectiveSeconds},
+                 {"collective_seconds_from", device.collectiveFrom}}},
                {"memory",
                 {{"weights", memory.weights},
                  {"kv", memory.kv},
                  {"arena", memory.arena},
                  {"inputs", memory.inputs},
                  {"counters", memory.counters},
+                 {"exchange", memory.exchange},
                  {"total", memory.total()},
                  {"not_included", "the driver's own"}}},
                {"fits", fits}};
@@ -93,11 +108,17 @@ static void printMemory(const CompileOptions &options, const DryRun &run,
     std::printf("  %-9s %11s%s%s\n", what, formatBytes(bytes).c_str(),
                 note.empty() ? "" : "  ", note.c_str());
   };
-  std::printf("memory of %s\n", device.name.c_str());
+  if (options.ranks == 1)
+    std::printf("memory of %s\n", device.name.c_str());
+  else
+    std::printf("memory of each of %lld ranks, %s\n",
+                static_cast<long long>(options.ranks), device.name.c_str());
   line("weights", memory.weights);
   line("KV cache", memory.kv, cache);
   line("arena", memory.arena, "what launches leave for each other");
   line("inputs", memory.inputs + memory.counters);
+  if (memory.exchange != 0)
+    line("exchange", memory.exchange, "what the other ranks read");
   line("total", memory.total(), "the driver's own is not included");
   line("there is", device.memoryBytes);
   if (!run.fits(device))
@@ -121,12 +142,15 @@ static void printDecode(const CompileOptions &options, const DryRun &run,
                 static_cast<long long>(step.sequences),
                 formatBytes(whole(step.totals.weightBytes)).c_str(),
                 formatBytes(whole(step.totals.keyBytes)).c_str(),
-                tokensPerSecond(step, device.bandwidth),
-                tokensPerSecond(step, device.bandwidth * device.decodeShare));
+                limitOf(step, device), expectedOf(step, device));
   std::printf("limit: all that a step reads, at %.0f GB/s (%s)\n",
               device.bandwidth * 1e-9, device.bandwidthFrom.c_str());
   std::printf("expected: %.2f of it (%s)\n", device.decodeShare,
               device.shareFrom.c_str());
+  if (const int64_t collectives = run.decode.front().collectives)
+    std::printf("  and %lld collectives of %.0f us (%s)\n",
+                static_cast<long long>(collectives),
+                device.collectiveSeconds * 1e6, device.collectiveFrom.c_str());
 }
 
 namespace {

@@ -216,8 +216,8 @@ void addLogitsCommand(CLI::App &app, absl::Status &status) {
       "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy",
       [](ModelCommand &command, LogitsOptions &options) -> absl::Status {
         if (command.onReference())
-          return referenceLogits(command.model,
-                                 command.compile.options.weightFormat, options);
+          return referenceLogits(command.model, command.compile.options,
+                                 options);
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return logitsCommand(model, options);
       });

@@ -124,56 +124,86 @@ absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
   return interpreter;
 }
 
-absl::StatusOr<std::vector<ValuePtr>>
-Interpreter::run(std::vector<ValuePtr> arguments, WeightStore &weights,
-                 Parallel &parallel, const OpHook &hook) const {
+/// Computes `step` on one rank and checks what it gives.
+absl::StatusOr<SmallVector<ValuePtr>> Interpreter::compute(const Step &step,
+                                                           OpCall &call) const {
+  absl::Status status = step.compute(call);
+  if (status.ok() && call.results.size() != step.op->getNumResults())
+    status = internalError(absl::StrCat("expected ", step.op->getNumResults(),
+                                        " results, got ", call.results.size()));
+  if (status.ok())
+    for (auto [value, result] :
+         llvm::zip_equal(call.results, step.op->getResults()))
+      status.Update(checkType(value, result.getType()));
+  if (!status.ok())
+    return withContext(status, describe(*step.op));
+  SmallVector<ValuePtr> results;
+  for (Value &value : call.results)
+    results.push_back(std::make_shared<Value>(std::move(value)));
+  return results;
+}
+
+absl::StatusOr<std::vector<std::vector<ValuePtr>>>
+Interpreter::runRanks(std::vector<std::vector<ValuePtr>> arguments,
+                      WeightStore &weights, Parallel &parallel,
+                      const OpHook &hook) const {
   Block &block = *body;
-  if (arguments.size() != block.getNumArguments())
-    return internalError(absl::StrCat("expected ", block.getNumArguments(),
-                                      " arguments, got ", arguments.size()));
-  llvm::DenseMap<mlir::Value, ValuePtr> environment;
-  for (auto [parameter, argument] :
-       llvm::zip_equal(block.getArguments(), arguments)) {
-    LLAMAC_RETURN_IF_ERROR(checkType(*argument, parameter.getType()));
-    environment[parameter] = std::move(argument);
+  const size_t ranks = arguments.size();
+  std::vector<Environment> environments(ranks);
+  for (auto [own, environment] : llvm::zip(arguments, environments)) {
+    if (own.size() != block.getNumArguments())
+      return internalError(absl::StrCat("expected ", block.getNumArguments(),
+                                        " arguments, got ", own.size()));
+    for (auto [parameter, argument] :
+         llvm::zip_equal(block.getArguments(), own)) {
+      LLAMAC_RETURN_IF_ERROR(checkType(*argument, parameter.getType()));
+      environment[parameter] = std::move(argument);
+    }
   }
 
   for (const Step &step : steps) {
-    SmallVector<ValuePtr> operands;
-    for (mlir::Value value : step.op->getOperands())
-      operands.push_back(environment.lookup(value));
-    for (mlir::Value value : step.dead)
-      environment.erase(value);
-
-    OpCall call{*step.op, operands, weights, parallel};
-    absl::Status status = step.compute(call);
-    if (status.ok() && call.results.size() != step.op->getNumResults())
-      status =
-          internalError(absl::StrCat("expected ", step.op->getNumResults(),
-                                     " results, got ", call.results.size()));
-    if (status.ok())
-      for (auto [value, result] :
-           llvm::zip_equal(call.results, step.op->getResults()))
-        status.Update(checkType(value, result.getType()));
-    if (!status.ok())
-      return withContext(status, describe(*step.op));
-
-    SmallVector<ValuePtr> results;
-    for (auto [value, result] :
-         llvm::zip_equal(call.results, step.op->getResults())) {
-      results.push_back(std::make_shared<Value>(std::move(value)));
-      environment[result] = results.back();
+    std::vector<SmallVector<ValuePtr>> operands(ranks);
+    for (auto [own, environment] : llvm::zip(operands, environments)) {
+      for (mlir::Value value : step.op->getOperands())
+        own.push_back(environment.lookup(value));
+      for (mlir::Value value : step.dead)
+        environment.erase(value);
     }
-    if (hook)
-      hook(*step.op, results);
-    for (mlir::Value value : step.dead)
-      environment.erase(value);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      OpCall call{*step.op,
+                  operands[rank],
+                  weights,
+                  parallel,
+                  static_cast<int64_t>(rank),
+                  operands};
+      LLAMAC_ASSIGN_OR_RETURN(SmallVector<ValuePtr> results,
+                              compute(step, call));
+      if (hook && rank == 0)
+        hook(*step.op, results);
+      for (auto [value, result] : llvm::zip(results, step.op->getResults()))
+        environments[rank][result] = std::move(value);
+    }
+    for (Environment &environment : environments)
+      for (mlir::Value value : step.dead)
+        environment.erase(value);
   }
 
-  std::vector<ValuePtr> results;
-  for (mlir::Value value : block.getTerminator()->getOperands())
-    results.push_back(environment.lookup(value));
+  std::vector<std::vector<ValuePtr>> results(ranks);
+  for (auto [own, environment] : llvm::zip(results, environments))
+    for (mlir::Value value : block.getTerminator()->getOperands())
+      own.push_back(environment.lookup(value));
   return results;
+}
+
+absl::StatusOr<std::vector<ValuePtr>>
+Interpreter::run(std::vector<ValuePtr> arguments, WeightStore &weights,
+                 Parallel &parallel, const OpHook &hook) const {
+  std::vector<std::vector<ValuePtr>> ofRanks;
+  ofRanks.push_back(std::move(arguments));
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::vector<std::vector<ValuePtr>> results,
+      runRanks(std::move(ofRanks), weights, parallel, hook));
+  return std::move(results.front());
 }
 
 } // namespace llamac::reference

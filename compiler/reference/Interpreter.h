@@ -41,13 +41,24 @@ public:
                                             Parallel &parallel,
                                             const OpHook &hook = {}) const;
 
+  /// The same on several ranks at a time, each op on all of them before the
+  /// next: arguments and results of each. `hook` is shown what rank 0 has.
+  absl::StatusOr<std::vector<std::vector<ValuePtr>>>
+  runRanks(std::vector<std::vector<ValuePtr>> arguments, WeightStore &weights,
+           Parallel &parallel, const OpHook &hook = {}) const;
+
 private:
+  using Environment = llvm::DenseMap<mlir::Value, ValuePtr>;
+
   struct Step {
     mlir::Operation *op;
     OpFn compute;
     /// Values that no later op uses.
     llvm::SmallVector<mlir::Value, 4> dead;
   };
+
+  absl::StatusOr<llvm::SmallVector<ValuePtr>> compute(const Step &step,
+                                                      OpCall &call) const;
 
   mlir::Block *body = nullptr;
   std::vector<Step> steps;

@@ -171,6 +171,19 @@ template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   return call.give(mapScalars(call, op.getEpilogue(), scalars));
 }
 
+/// Gives what `epilogue`, which may be empty, makes of `rows` and of operands
+/// `firstExtra` and on.
+static absl::Status giveWithEpilogue(OpCall &call, Tensor rows,
+                                     Region &epilogue, unsigned firstExtra) {
+  if (epilogue.empty())
+    return call.give(std::move(rows));
+  SmallVector<const Tensor *> scalars = {&rows};
+  std::vector<Tensor> repeated;
+  LLAMAC_RETURN_IF_ERROR(
+      addElements(call, firstExtra, scalars, repeated, rows.shape[0]));
+  return call.give(mapScalars(call, epilogue, scalars));
+}
+
 template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
   enum { Input, Weight, FirstExtra };
   auto op = cast<kernel::RmsNormOp>(call.op);
@@ -178,13 +191,15 @@ template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
                           normaliseRows(call, call.tensor(Input),
                                         call.weight(Weight),
                                         op.getEps().convertToDouble()));
-  if (op.getEpilogue().empty())
-    return call.give(std::move(normalised));
-  SmallVector<const Tensor *> scalars = {&normalised};
-  std::vector<Tensor> repeated;
-  LLAMAC_RETURN_IF_ERROR(
-      addElements(call, FirstExtra, scalars, repeated, normalised.shape[0]));
-  return call.give(mapScalars(call, op.getEpilogue(), scalars));
+  return giveWithEpilogue(call, std::move(normalised), op.getEpilogue(),
+                          FirstExtra);
+}
+
+template <> absl::Status compute<kernel::AllReduceOp>(OpCall &call) {
+  auto op = cast<kernel::AllReduceOp>(call.op);
+  LLAMAC_ASSIGN_OR_RETURN(Tensor sum, sumOfRanks(call, op.getRanks()));
+  return giveWithEpilogue(call, std::move(sum), op.getEpilogue(),
+                          /*firstExtra=*/1);
 }
 
 template <> absl::Status compute<kernel::PointwiseOp>(OpCall &call) {

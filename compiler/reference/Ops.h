@@ -43,6 +43,9 @@ struct OpCall {
   llvm::MutableArrayRef<ValuePtr> operands;
   WeightStore &weights;
   Parallel &parallel;
+  /// Whose operands these are, and those of the op on each rank.
+  int64_t rank = 0;
+  llvm::ArrayRef<llvm::SmallVector<ValuePtr>> ofRanks = {};
   /// Filled by the op, one for each of its results.
   llvm::SmallVector<Value, 2> results = {};
 
@@ -83,9 +86,16 @@ inline constexpr double expCost = 20;
 // lowering changes no bit of the result.
 
 /// The rows of `table` that `tokens` name: [tokens, columns]. Usage error for
-/// a token outside the table.
+/// a token outside the table. With `rank` the table is that rank's part, and
+/// tokens of others give zeros.
 absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
-                                 const Weight &table);
+                                 const Weight &table, const Indices *rank);
+
+/// The sum of operand 0 of all ranks, in their order.
+absl::StatusOr<Tensor> sumOfRanks(OpCall &call, int64_t ranks);
+
+/// Operand 0 of all ranks, [rows, w] each, side by side.
+absl::StatusOr<Tensor> columnsOfRanks(OpCall &call, int64_t ranks);
 
 /// RMSNorm of the rows of x, or of each part of one that has the size of
 /// `gains`.

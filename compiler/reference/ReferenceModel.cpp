@@ -45,8 +45,9 @@ ReferenceModel::create(ModuleOp module, WeightReader reader,
 }
 
 void ReferenceModel::drop(int32_t sequence) {
-  for (const ValuePtr &cache : caches)
-    std::get<KvState>(*cache).drop(sequence);
+  for (const std::vector<ValuePtr> &ofRank : caches)
+    for (const ValuePtr &cache : ofRank)
+      std::get<KvState>(*cache).drop(sequence);
 }
 
 absl::Status
@@ -70,7 +71,8 @@ ReferenceModel::checkStep(absl::Span<const int32_t> tokens,
       return usageError(absl::StrCat("logits row ", i,
                                      ": expected a row in [0, ", rows,
                                      "), got ", logitsRows[i]));
-  return std::get<KvState>(*caches.front()).checkAppend(positions, sequences);
+  return std::get<KvState>(*caches.front().front())
+      .checkAppend(positions, sequences);
 }
 
 absl::StatusOr<std::vector<float>> ReferenceModel::step(
@@ -78,15 +80,20 @@ absl::StatusOr<std::vector<float>> ReferenceModel::step(
     absl::Span<const int32_t> sequences, absl::Span<const int32_t> logitsRows) {
   LLAMAC_RETURN_IF_ERROR(checkStep(tokens, positions, sequences, logitsRows));
   // The caches move through the step, so that appends change them in place.
-  std::vector<ValuePtr> arguments = stepArguments(
-      function, {tokens, positions, sequences, logitsRows}, std::move(caches));
+  std::vector<std::vector<ValuePtr>> arguments;
+  for (auto [rank, ofRank] : llvm::enumerate(caches))
+    arguments.push_back(
+        stepArguments(function, {tokens, positions, sequences, logitsRows},
+                      std::move(ofRank), static_cast<int64_t>(rank)));
   reset();
 
   LLAMAC_ASSIGN_OR_RETURN(
-      std::vector<ValuePtr> results,
-      interpreter.run(std::move(arguments), weights, parallel, hook));
-  caches = cachesOf(results);
-  return std::get<Tensor>(std::move(*results[0])).data;
+      std::vector<std::vector<ValuePtr>> results,
+      interpreter.runRanks(std::move(arguments), weights, parallel, hook));
+  for (auto [ofRank, result] : llvm::zip(caches, results))
+    ofRank = cachesOf(result);
+  // All ranks have the same logits.
+  return std::get<Tensor>(std::move(*results[0][0])).data;
 }
 
 } // namespace llamac::reference

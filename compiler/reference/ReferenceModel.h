@@ -63,7 +63,10 @@ public:
 
   /// Forgets one sequence, or all.
   void drop(int32_t sequence);
-  void reset() { caches = emptyCaches(function); }
+  void reset() {
+    for (std::vector<ValuePtr> &ofRank : caches)
+      ofRank = emptyCaches(function);
+  }
 
   int64_t vocabSize() const { return vocab; }
 
@@ -76,7 +79,9 @@ private:
                  int64_t vocab)
       : function(function), interpreter(std::move(interpreter)),
         weights(std::move(reader), options.weightLimitBytes),
-        parallel(options.threads), vocab(vocab), caches(emptyCaches(function)) {
+        parallel(options.threads), vocab(vocab),
+        caches(llama::ranksOf(function)) {
+    reset();
   }
 
   absl::Status checkStep(absl::Span<const int32_t> tokens,
@@ -90,7 +95,7 @@ private:
   Parallel parallel;
   OpHook hook;
   int64_t vocab;
-  std::vector<ValuePtr> caches; ///< Of the layers.
+  std::vector<std::vector<ValuePtr>> caches; ///< By rank and layer.
 };
 
 } // namespace llamac::reference

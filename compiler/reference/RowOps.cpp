@@ -56,8 +56,18 @@ template <> absl::Status compute<arith::ConstantOp>(OpCall &call) {
 template <> absl::Status compute<llama::WeightOp>(OpCall &call) {
   auto op = cast<llama::WeightOp>(call.op);
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-  return call.give(Weight{op.getName().str(), shape.size() == 2 ? shape[0] : 1,
-                          shape.back(), llama::dataTypeOf(op.getResult())});
+  Weight weight{op.getName().str(), shape.size() == 2 ? shape[0] : 1,
+                shape.back(), llama::dataTypeOf(op.getResult())};
+  if (const llama::ShardAttr shard = op.getShardAttr()) {
+    const int64_t part = shard.partOf(call.rank);
+    if (shard.getDim() == 0 && shape.size() == 2) {
+      weight.firstRow = part * weight.rows;
+    } else {
+      weight.firstCol = part * weight.cols;
+      weight.wholeCols = shard.getParts() * weight.cols;
+    }
+  }
+  return call.give(std::move(weight));
 }
 
 //===----------------------------------------------------------------------===//
@@ -65,10 +75,15 @@ template <> absl::Status compute<llama::WeightOp>(OpCall &call) {
 //===----------------------------------------------------------------------===//
 
 absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
-                                 const Weight &table) {
+                                 const Weight &table, const Indices *rank) {
   Tensor result({static_cast<int64_t>(tokens.size()), table.cols});
   std::vector<float> scratch;
-  for (auto [n, token] : llvm::enumerate(tokens)) {
+  const int64_t first = rank ? rank->front() * table.rows : 0;
+  for (auto [n, whole] : llvm::enumerate(tokens)) {
+    const int64_t token = whole - first;
+    // Another rank has it.
+    if (rank && (token < 0 || token >= table.rows))
+      continue;
     if (token < 0 || token >= table.rows)
       return usageError(absl::StrCat("row ", n, ": expected a token in [0, ",
                                      table.rows, "), got ", token));
@@ -80,17 +95,83 @@ absl::StatusOr<Tensor> embedRows(OpCall &call, const Indices &tokens,
 }
 
 template <> absl::Status compute<llama::EmbeddingOp>(OpCall &call) {
-  return call.give(embedRows(call, call.indices(0), call.weight(1)));
+  return call.give(
+      embedRows(call, call.indices(0), call.weight(1),
+                call.operands.size() > 2 ? &call.indices(2) : nullptr));
 }
 
 template <> absl::Status compute<kernel::EmbedOp>(OpCall &call) {
-  LLAMAC_RETURN_IF_ERROR(compute<llama::EmbeddingOp>(call));
   auto op = cast<kernel::EmbedOp>(call.op);
+  const unsigned positions = 2, rank = op.getPositions() ? 3 : 2;
+  LLAMAC_RETURN_IF_ERROR(
+      call.give(embedRows(call, call.indices(0), call.weight(1),
+                          op.getRank() ? &call.indices(rank) : nullptr)));
   if (!op.getCosSin())
     return absl::OkStatus();
-  return call.give(cosSinTable(
-      call.indices(2), cast<DenseElementsAttr>(op.getFrequenciesAttr())));
+  return call.give(
+      cosSinTable(call.indices(positions),
+                  cast<DenseElementsAttr>(op.getFrequenciesAttr())));
 }
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit(rank, input)` with operand 0 of each rank, in their order.
+static absl::Status
+forEachRank(OpCall &call, int64_t ranks,
+            llvm::function_ref<void(int64_t rank, const Tensor &input)> visit) {
+  if (static_cast<int64_t>(call.ofRanks.size()) != ranks)
+    return internalError(
+        absl::StrCat("expected ", ranks, " ranks, got ", call.ofRanks.size()));
+  for (auto [rank, operands] : llvm::enumerate(call.ofRanks))
+    visit(static_cast<int64_t>(rank), std::get<Tensor>(*operands[0]));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> sumOfRanks(OpCall &call, int64_t ranks) {
+  Tensor sum;
+  LLAMAC_RETURN_IF_ERROR(
+      forEachRank(call, ranks, [&](int64_t rank, const Tensor &input) {
+        if (rank == 0)
+          sum = input;
+        else
+          std::transform(sum.data.begin(), sum.data.end(), input.data.begin(),
+                         sum.data.begin(), std::plus<float>());
+      }));
+  return sum;
+}
+
+absl::StatusOr<Tensor> columnsOfRanks(OpCall &call, int64_t ranks) {
+  const int64_t rows = call.tensor(0).shape[0], width = call.tensor(0).shape[1];
+  Tensor result({rows, ranks * width});
+  LLAMAC_RETURN_IF_ERROR(
+      forEachRank(call, ranks, [&](int64_t rank, const Tensor &input) {
+        for (int64_t n = 0; n < rows; ++n)
+          std::copy_n(input.data.data() + n * width, width,
+                      result.data.data() + (n * ranks + rank) * width);
+      }));
+  return result;
+}
+
+template <> absl::Status compute<llama::AllReduceOp>(OpCall &call) {
+  return call.give(
+      sumOfRanks(call, cast<llama::AllReduceOp>(call.op).getRanks()));
+}
+
+template <> absl::Status compute<llama::AllGatherOp>(OpCall &call) {
+  return call.give(
+      columnsOfRanks(call, cast<llama::AllGatherOp>(call.op).getRanks()));
+}
+
+template <> absl::Status compute<kernel::AllGatherOp>(OpCall &call) {
+  return call.give(
+      columnsOfRanks(call, cast<kernel::AllGatherOp>(call.op).getRanks()));
+}
+
+//===----------------------------------------------------------------------===//
+// Selection and norms of rows
+//===----------------------------------------------------------------------===//
 
 /// Copies `rows`, of `width` elements, of the `count` rows at `from`.
 template <typename Element>

@@ -65,13 +65,15 @@ static absl::Span<const int32_t> indicesOf(StepRole role,
     return inputs.logitsRows;
   case StepRole::KV:
   case StepRole::SamplingParams:
+  case StepRole::Rank:
     break;
   }
   llvm_unreachable("not indices");
 }
 
 std::vector<ValuePtr> stepArguments(func::FuncOp step, const StepInputs &inputs,
-                                    std::vector<ValuePtr> caches) {
+                                    std::vector<ValuePtr> caches,
+                                    int64_t rank) {
   std::vector<ValuePtr> arguments;
   for (BlockArgument argument : step.getArguments()) {
     const llama::StepRoleAttr role = llama::roleOf(argument);
@@ -80,7 +82,9 @@ std::vector<ValuePtr> stepArguments(func::FuncOp step, const StepInputs &inputs,
       continue;
     }
     Indices values(inputs.tokens.size() * samplingParamWords);
-    if (role.getValue() != StepRole::SamplingParams) {
+    if (role.getValue() == StepRole::Rank) {
+      values = {static_cast<int32_t>(rank)};
+    } else if (role.getValue() != StepRole::SamplingParams) {
       const absl::Span<const int32_t> indices =
           indicesOf(role.getValue(), inputs);
       values.assign(indices.begin(), indices.end());

@@ -35,10 +35,12 @@ std::vector<ValuePtr> emptyCaches(mlir::func::FuncOp step);
 /// The caches of the layers after a step with these results.
 std::vector<ValuePtr> cachesOf(absl::Span<const ValuePtr> results);
 
-/// The arguments of `step`. Sampling params are zero, which stands for argmax.
+/// The arguments of `step` on `rank`. Sampling params are zero, which stands
+/// for argmax.
 std::vector<ValuePtr> stepArguments(mlir::func::FuncOp step,
                                     const StepInputs &inputs,
-                                    std::vector<ValuePtr> caches);
+                                    std::vector<ValuePtr> caches,
+                                    int64_t rank = 0);
 
 } // namespace llamac::reference
 

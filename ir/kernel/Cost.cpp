@@ -271,6 +271,24 @@ Cost AttentionMergeOp::cost(const CostStep &step) {
           .flops = results * (2 * (width / heads) + 5) + step.rows * width};
 }
 
+/// The inputs of all ranks, and for each element their sum and the epilogue.
+Cost AllReduceOp::cost(const CostStep &step) {
+  const auto ranks = static_cast<int64_t>(getRanks());
+  const int64_t width = widthOf(getInput());
+  Cost cost{.inputBytes = step.rows * ranks * rowBytes(getInput()),
+            .outputBytes = step.rows * rowBytes(getResult()),
+            .flops =
+                step.rows * width * (ranks - 1 + scalarFlops(getEpilogue()))};
+  addElementwise(cost, step, getExtras());
+  return cost;
+}
+
+/// All rows of all ranks, which are copied.
+Cost AllGatherOp::cost(const CostStep &step) {
+  const int64_t bytes = step.rows * rowBytes(getResult());
+  return {.inputBytes = bytes, .outputBytes = bytes};
+}
+
 Cost PointwiseOp::cost(const CostStep &step) {
   Cost cost{.outputBytes = step.rows * rowBytes(getResult()),
             .flops = step.rows * widthOf(getResult()) * scalarFlops(getBody())};

@@ -45,6 +45,10 @@ llvm::MutableArrayRef<mlir::OpOperand> elementwiseOperands(mlir::Operation *op);
 /// True when `operand` is one of its op's elementwiseOperands.
 bool isElementwise(mlir::OpOperand &operand);
 
+/// Whether the operand is read as it is on every rank: the input of a
+/// collective.
+bool readsOfAllRanks(mlir::OpOperand &operand);
+
 } // namespace llamac::kernel
 
 #endif // LLAMAC_IR_KERNEL_KERNEL_H

@@ -77,12 +77,19 @@ llvm::MutableArrayRef<OpOperand> elementwiseOperands(Operation *op) {
     return op->getOpOperands().take_back(product.getExtras().size());
   if (auto norm = dyn_cast<RmsNormOp>(op))
     return op->getOpOperands().take_back(norm.getExtras().size());
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return op->getOpOperands().take_back(sum.getExtras().size());
   return {};
 }
 
 bool isElementwise(OpOperand &operand) {
   auto operands = elementwiseOperands(operand.getOwner());
   return &operand >= operands.begin() && &operand < operands.end();
+}
+
+bool readsOfAllRanks(OpOperand &operand) {
+  return isa<AllReduceOp, AllGatherOp>(operand.getOwner()) &&
+         operand.getOperandNumber() == 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,20 +183,34 @@ static LogicalResult checkElementwise(Operation *op, OperandRange operands,
   return success();
 }
 
+/// The epilogue of `op`, which may be left out, takes an accumulator and
+/// `extras`.
+template <typename Op> static LogicalResult checkOptionalEpilogue(Op op) {
+  if (op.getEpilogue().empty())
+    return op.getExtras().empty()
+               ? success()
+               : op.emitOpError("has extra operands and no epilogue");
+  if (!llvm::hasSingleElement(op.getEpilogue()))
+    return op.emitOpError("epilogue has more than one block");
+  if (failed(checkElementwise(op, op.getExtras(), op.getType())))
+    return failure();
+  return checkScalarRegion(op, op.getEpilogue(), 1 + op.getExtras().size());
+}
+
 LogicalResult RmsNormOp::verify() {
   const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
   if (width % size != 0)
     return emitOpError() << "weight's size is " << size
                          << ", expected a divisor of " << width;
-  if (getEpilogue().empty())
-    return getExtras().empty()
-               ? success()
-               : emitOpError("has extra operands and no epilogue");
-  if (!llvm::hasSingleElement(getEpilogue()))
-    return emitOpError("epilogue has more than one block");
-  if (failed(checkElementwise(*this, getExtras(), getType())))
-    return failure();
-  return checkScalarRegion(*this, getEpilogue(), 1 + getExtras().size());
+  return checkOptionalEpilogue(*this);
+}
+
+LogicalResult AllReduceOp::verify() { return checkOptionalEpilogue(*this); }
+
+LogicalResult AllGatherOp::verify() {
+  const auto ranks = static_cast<int64_t>(getRanks());
+  return checkSizes(*this, {{"result's width", sizeOf(getResult(), 1),
+                             sizeOf(getInput(), 1) * ranks}});
 }
 
 /// A norm weight and eps go together; the weight is [width].

@@ -205,11 +205,13 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
 // Anchors
 //===----------------------------------------------------------------------===//
 
-def Kernel_EmbedOp : Kernel_AnchorOp<"embed"> {
+def Kernel_EmbedOp : Kernel_AnchorOp<"embed", [AttrSizedOperandSegments]> {
   let summary = "Rows of the embedding table, as fp32";
   let description = [{
     `result[r, :] = table[tokens[r], :]`, dequantised. With positions and
     frequencies the second result is what `kernel.rope_table` makes of them.
+    With `rank` the table is that rank's part of the whole, as that of
+    `llama.embedding`.
 
     ```mlir
     %x, %t = kernel.embed %tokens, %table cos_sin(%positions)
@@ -220,10 +222,12 @@ def Kernel_EmbedOp : Kernel_AnchorOp<"embed"> {
   }];
   let arguments = (ins Kernel_Indices:$tokens, Kernel_Matrix:$table,
                        Optional<Kernel_Indices>:$positions,
+                       Optional<Kernel_Indices>:$rank,
                        OptionalAttr<F64ElementsAttr>:$frequencies);
   let results = (outs Kernel_Rows:$result, Optional<Kernel_CosSin>:$cosSin);
   let assemblyFormat = [{
-    $tokens `,` $table (`cos_sin` `(` $positions^ `)`)? attr-dict `:`
+    $tokens `,` $table (`cos_sin` `(` $positions^ `)`)?
+    (`rank` `(` $rank^ `)`)? attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -456,6 +460,50 @@ def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise", [IsolatedFromAbove]> {
   }];
 }
 
+// Collectives begin once all ranks have done the launches before them, and read
+// the input of each.
+
+def Kernel_Ranks : ConfinedAttr<I64Attr, [IntMinValue<2>]>;
+
+def Kernel_AllReduceOp
+    : Kernel_AnchorOp<"all_reduce", [AllTypesMatch<["input", "result"]>,
+                                         IsolatedFromAbove]> {
+  let summary = "The sum of the inputs of all ranks, with an epilogue";
+  let description = [{
+    For every element the inputs of ranks 0, 1 and so on are added in this
+    order. The epilogue, where there is one, turns the sum and the elements of
+    the extra operands into the result's, as that of `kernel.matmul` does.
+
+    ```mlir
+    %x1 = kernel.all_reduce %y over 2 extras(%x) epilogue {
+    ^bb0(%sum: f32, %residual: f32):
+      %0 = arith.addf %residual, %sum : f32
+      kernel.yield %0
+    } : (tensor<?x576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_RowsOrVector>:$extras,
+                       Kernel_Ranks:$ranks);
+  let results = (outs Kernel_Rows:$result);
+  let regions = (region AnyRegion:$epilogue);
+  let assemblyFormat = [{
+    $input `over` $ranks (`extras` `(` $extras^ `)`)?
+    (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kernel_AllGatherOp : Kernel_AnchorOp<"all_gather"> {
+  let summary = "The columns of all ranks side by side";
+  let description = [{
+    `result[r, i * w + n] = input_i[r, n]` of rank i, where inputs are [rows, w].
+  }];
+  let arguments = (ins Kernel_Rows:$input, Kernel_Ranks:$ranks);
+  let results = (outs Kernel_Rows:$result);
+  let assemblyFormat = [{
+    $input `over` $ranks attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let summary = "The token that each row of logits gives";
   let description = [{
@@ -502,7 +550,8 @@ def Kernel_GeluTanhOp : Kernel_ScalarOp<"gelu_tanh", 11> {
 }
 
 def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator,
-                                         ParentOneOf<["MatmulOp", "PointwiseOp",
+                                         ParentOneOf<["AllReduceOp", "MatmulOp",
+                                                      "PointwiseOp",
                                                       "RmsNormOp"]>]> {
   let summary = "The value of one output element";
   let arguments = (ins F32:$value);

@@ -86,6 +86,10 @@ double attentionBound(ExpKind exp, double dropped);
 /// What an argument of a step is; null where nothing says so.
 StepRoleAttr roleOf(mlir::BlockArgument argument);
 
+/// Over how many ranks the weights in `scope` are split; 1 where they are
+/// whole.
+int64_t ranksOf(mlir::Operation *scope);
+
 } // namespace llamac::llama
 
 #endif // LLAMAC_IR_LLAMA_LLAMA_H

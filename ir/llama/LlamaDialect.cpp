@@ -123,6 +123,17 @@ StepRoleAttr llama::roleOf(BlockArgument argument) {
                                              LlamaDialect::getRoleAttrName());
 }
 
+int64_t llama::ranksOf(Operation *scope) {
+  int64_t ranks = 1;
+  scope->walk([&](WeightOp weight) {
+    if (!weight.getShard())
+      return WalkResult::advance();
+    ranks = weight.getShard()->getRanks();
+    return WalkResult::interrupt();
+  });
+  return ranks;
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -191,6 +202,16 @@ Type llama::elementTypeOf(MLIRContext &context, DataType type) {
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t dim, int64_t parts, int64_t ranks) {
+  if (dim >= 0 && parts > 0 && ranks > 0 && ranks % parts == 0)
+    return success();
+  return emitError() << "#llama.shard expects a dimension, and parts that "
+                        "divide the ranks, got dimension "
+                     << dim << ", " << parts << " parts and " << ranks
+                     << " ranks";
+}
 
 LogicalResult StepRoleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    StepRole value,

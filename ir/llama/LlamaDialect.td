@@ -138,7 +138,8 @@ def Llama_StepRole : I32EnumAttr<
      I32EnumAttrCase<"Sequences", 2, "sequences">,
      I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
      I32EnumAttrCase<"KV", 4, "kv">,
-     I32EnumAttrCase<"SamplingParams", 5, "sampling_params">]> {
+     I32EnumAttrCase<"SamplingParams", 5, "sampling_params">,
+     I32EnumAttrCase<"Rank", 6, "rank">]> {
   let cppNamespace = "::llamac::llama";
   let genSpecializedAttr = 0;
 }
@@ -154,6 +155,29 @@ def Llama_Role : AttrDef<Llama_Dialect, "StepRole"> {
                         OptionalParameter<"std::optional<int64_t>">:$layer);
   let assemblyFormat = "`<` $value (`,` `layer` `=` $layer^)? `>`";
   let genVerifyDecl = 1;
+}
+
+def Llama_Shard : AttrDef<Llama_Dialect, "Shard"> {
+  let mnemonic = "shard";
+  let summary = "which part of a weight a rank holds";
+  let description = [{
+    Dimension `dim` of the weight is cut into `parts` equal parts, in order, and
+    each of them is held by `ranks` / `parts` ranks that follow each other. The
+    type of the `llama.weight` is that of the part.
+
+    ```mlir
+    #llama.shard<dim = 0, parts = 2, ranks = 4>
+    ```
+  }];
+  let parameters = (ins "int64_t":$dim, "int64_t":$parts, "int64_t":$ranks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The part that `rank` holds.
+    int64_t partOf(int64_t rank) const {
+      return rank / (getRanks() / getParts());
+    }
+  }];
 }
 
 def Llama_Model : AttrDef<Llama_Dialect, "Model"> {

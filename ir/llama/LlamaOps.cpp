@@ -145,6 +145,9 @@ LogicalResult WeightOp::verify() {
       return emitOpError("expects rows of whole blocks of ")
              << quant.getBlockElements() << " elements, got "
              << type.getShape().back() << " elements a row";
+  if (getShard() && getShard()->getDim() >= type.getRank())
+    return emitOpError("expects a shard of one of its ")
+           << type.getRank() << " dimensions, got " << *getShard();
   return success();
 }
 
@@ -429,6 +432,22 @@ void AttentionOp::infer(ShapeInference &shapes, Adaptor op) {
   int64_t size = shapes.same({{"the head size of the query", query[2]},
                               {"the head size of the KV cache", kv.getSize()}});
   shapes.floats({rows, query[1], size});
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+void AllReduceOp::infer(ShapeInference &shapes, Adaptor op) {
+  shapes.give(op.getX().getType());
+}
+
+void AllGatherOp::infer(ShapeInference &shapes, Adaptor op) {
+  ArrayRef<int64_t> x = shapes.of(op.getX(), 2);
+  if (ShapedType::isDynamic(x[1]))
+    return shapes.error("expects the columns of x to be static, got ",
+                        op.getX().getType());
+  shapes.floats({x[0], x[1] * static_cast<int64_t>(op.getRanks())});
 }
 
 //===----------------------------------------------------------------------===//

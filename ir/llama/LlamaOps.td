@@ -130,13 +130,18 @@ def Llama_WeightOp : Llama_Op<"weight", Llama_AllRows, [Llama_NamesResults]> {
   let description = [{
     The weight with the canonical name `name`: Meta's names without ".weight",
     such as `tok_embeddings`, `norm`, `output`, `layers.3.attention.wq` or
-    `layers.3.feed_forward.w1`. Two ops with one name are the same value.
+    `layers.3.feed_forward.w1`. Two ops with one name are the same value. With
+    `shard`, it is the rank's part of the weight.
 
     ```mlir
     %wq = llama.weight "layers.0.attention.wq" : tensor<576x576x!llama.quant<q4_1>>
     ```
   }];
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, OptionalAttr<Llama_Shard>:$shard);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type,
+                                 "::mlir::StringAttr":$name), [{
+    build($_builder, $_state, type, name, ShardAttr());
+  }]>];
   let results = (outs Llama_Weight:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -148,12 +153,17 @@ def Llama_EmbeddingOp : Llama_InferredOp<"embedding", Llama_AllRows> {
     `result[n, :] = table[tokens[n], :]`, widened to f32. A token outside the
     table is an error of the caller.
 
+    With `rank`, `table` is a rank's part of the whole: its first row is that of
+    token `rank[0]` times the part's rows. A token that another rank holds gives
+    zeros, so that the sum over the ranks is the embedding.
+
     ```mlir
     %x = llama.embedding %tokens, %table
         : (tensor<?xi32>, tensor<49152x576xbf16>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llama_Indices:$tokens, Llama_Matrix:$table);
+  let arguments = (ins Llama_Indices:$tokens, Llama_Matrix:$table,
+                       Optional<Llama_Indices>:$rank);
   let results = (outs Llama_Rows:$result);
 }
 
@@ -522,6 +532,44 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
     functional-type(operands, results)
   }];
   let hasCanonicalizeMethod = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+def Llama_Ranks : ConfinedAttr<I64Attr, [IntMinValue<2>]>;
+
+class Llama_CollectiveOp<string opMnemonic>
+    : Llama_InferredOp<opMnemonic, Llama_RowWise> {
+  let arguments = (ins Llama_Rows:$x, Llama_Ranks:$ranks);
+  let results = (outs Llama_Rows:$result);
+  let assemblyFormat = [{
+    $x `over` $ranks attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Llama_AllReduceOp : Llama_CollectiveOp<"all_reduce"> {
+  let summary = "the sum of what the ranks have";
+  let description = [{
+    `result[n, i] = sum over ranks r of x_r[n, i]`, summed in the order of the
+    ranks, so that all of them have the same bits.
+
+    ```mlir
+    %y = llama.all_reduce %partial over 2 : (tensor<?x576xf32>) -> tensor<?x576xf32>
+    ```
+  }];
+}
+
+def Llama_AllGatherOp : Llama_CollectiveOp<"all_gather"> {
+  let summary = "the columns of all ranks, side by side";
+  let description = [{
+    x [N, w] -> [N, ranks * w]: `result[n, r * w + i] = x_r[n, i]` of rank r.
+
+    ```mlir
+    %logits = llama.all_gather %part over 2 : (tensor<?x64xf32>) -> tensor<?x128xf32>
+    ```
+  }];
 }
 
 //===----------------------------------------------------------------------===//

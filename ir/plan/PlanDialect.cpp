@@ -111,7 +111,7 @@ LogicalResult KernelOp::verify() {
   };
   using enum ParamRole;
   if (failed(expect(block.getNumArguments(),
-                    {Activation, Weight, Cache, AppendedCache})) ||
+                    {Activation, Weight, Cache, AppendedCache, Peers})) ||
       failed(expect(geometry.getWorkspace() != 0, {Workspace})) ||
       failed(expect(geometry.getCounters() != 0, {Counters})))
     return failure();

@@ -65,7 +65,8 @@ def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
       I32EnumAttrCase<"Sequences", 2, "sequences">,
       I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
       I32EnumAttrCase<"PageTable", 4, "page_table">,
-      I32EnumAttrCase<"SamplingParams", 5, "sampling_params">]> {
+      I32EnumAttrCase<"SamplingParams", 5, "sampling_params">,
+      I32EnumAttrCase<"Rank", 6, "rank">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -77,7 +78,8 @@ def Plan_ParamRole : I32EnumAttr<"ParamRole", "What a parameter of a kernel is",
       I32EnumAttrCase<"PageTable", 4, "page_table">,
       I32EnumAttrCase<"Workspace", 5, "workspace">,
       I32EnumAttrCase<"Counters", 6, "counters">,
-      I32EnumAttrCase<"Result", 7, "result">]> {
+      I32EnumAttrCase<"Result", 7, "result">,
+      I32EnumAttrCase<"Peers", 8, "peers">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -202,11 +204,20 @@ def Plan_InputOp : Plan_Op<"input", [Pure]> {
   let assemblyFormat = "$role (`window` $window^)? attr-dict";
 }
 
+def Plan_Shard
+    : Attr<CPred<"::llvm::isa<::llamac::llama::ShardAttr>($_self)">,
+           "a #llama.shard"> {
+  let storageType = "::llamac::llama::ShardAttr";
+  let returnType = "::llamac::llama::ShardAttr";
+  let convertFromStorage = "$_self";
+}
+
 def Plan_WeightOp : Plan_Op<"weight", [Pure]> {
-  let summary = "A weight, by its canonical name and type";
-  let arguments = (ins StrAttr:$name, TypeAttr:$type);
+  let summary = "A weight, or a rank's part, by its canonical name and type";
+  let arguments = (ins StrAttr:$name, TypeAttr:$type,
+                       OptionalAttr<Plan_Shard>:$shard);
   let results = (outs Plan_Memory:$memory);
-  let assemblyFormat = "$name `:` $type attr-dict";
+  let assemblyFormat = "$name `:` $type (`shard` $shard^)? attr-dict";
 }
 
 def Plan_KvOp : Plan_Op<"kv", [Pure]> {
@@ -229,6 +240,25 @@ def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
   let arguments = (ins I64Attr:$bytes, OptionalAttr<I64Attr>:$offset);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$bytes (`at` $offset^)? attr-dict";
+}
+
+def Plan_ExchangeOp : Plan_Op<"exchange", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "`bytes` bytes for all ranks to read, in one of two halves";
+  let description = [{
+    A rank writes the bytes of its own area, and the next launch that takes
+    `plan.peers` of them reads those of all ranks. Exchanges take turns between
+    the halves, so that a rank that goes on writes where nobody reads.
+  }];
+  let arguments = (ins I64Attr:$bytes, I64Attr:$half);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$bytes `half` $half attr-dict";
+}
+
+def Plan_PeersOp : Plan_Op<"peers", [Pure]> {
+  let summary = "What all ranks have written to `exchange`, by their addresses";
+  let arguments = (ins Plan_Memory:$exchange);
+  let results = (outs Plan_Memory:$memory);
+  let assemblyFormat = "$exchange attr-dict";
 }
 
 def Plan_CountersOp : Plan_Op<"counters", [Pure]> {

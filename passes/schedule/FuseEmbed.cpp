@@ -62,7 +62,7 @@ private:
         builder.getFusedLoc({embed.getLoc(), table.getLoc()}),
         embed.getResult().getType(), table.getResult().getType(),
         embed.getTokens(), embed.getTable(), table.getPositions(),
-        table.getFrequencies());
+        embed.getRank(), table.getFrequencies());
     embed.getResult().replaceAllUsesWith(both.getResult());
     table.getResult().replaceAllUsesWith(both.getCosSin());
     embed->erase();

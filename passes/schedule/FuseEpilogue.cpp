@@ -32,6 +32,7 @@ namespace llamac {
 
 namespace {
 
+using kernel::AllReduceOp;
 using kernel::MatmulOp;
 using kernel::PointwiseOp;
 using kernel::RmsNormOp;
@@ -83,8 +84,9 @@ static SmallVector<MatmulOp, 2> productsFor(PointwiseOp op) {
   return products;
 }
 
-/// The scalar region of a product, norm or pointwise op, which takes
-/// accumulators and then the elements of `inputs`. That of a norm may be empty.
+/// The scalar region of a product, norm, sum or pointwise op, which takes
+/// accumulators and then the elements of `inputs`. That of a norm or of a sum
+/// over ranks may be empty.
 struct ScalarRegion {
   Operation *op;
   Region &region;
@@ -96,6 +98,9 @@ ScalarRegion regionOf(MatmulOp op) {
   return {op, op.getEpilogue(), op.getWeights().size(), op.getExtras()};
 }
 ScalarRegion regionOf(RmsNormOp op) {
+  return {op, op.getEpilogue(), 1, op.getExtras()};
+}
+ScalarRegion regionOf(AllReduceOp op) {
   return {op, op.getEpilogue(), 1, op.getExtras()};
 }
 ScalarRegion regionOf(PointwiseOp op) {
@@ -212,31 +217,43 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
   }
 };
 
-/// pointwise(…, rms_norm(…), …) becomes a norm with an epilogue: what is added
-/// behind a norm needs no launch.
-struct FuseIntoNorm : OpRewritePattern<PointwiseOp> {
+/// pointwise(…, rms_norm(…), …) becomes a norm with an epilogue, and so does
+/// kernel.all_reduce: what is added behind them needs no launch.
+template <typename Op> struct FuseIntoRows : OpRewritePattern<PointwiseOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(PointwiseOp op,
                                 PatternRewriter &rewriter) const override {
     for (Value input : op.getInputs())
-      if (auto norm = producerOnlyFor<RmsNormOp>(input, op)) {
-        const llvm::SetVector<Value> extras = inputsOf(regionOf(norm), op);
-        auto fused = rewriter.create<RmsNormOp>(
-            rewriter.getFusedLoc({norm.getLoc(), op.getLoc()}), op.getType(),
-            norm.getInput(), norm.getWeight(), extras.getArrayRef(),
-            norm.getEpsAttr());
-        replace(rewriter, op, regionOf(norm), regionOf(fused), extras);
+      if (auto producer = producerOnlyFor<Op>(input, op)) {
+        const llvm::SetVector<Value> extras = inputsOf(regionOf(producer), op);
+        const Location loc =
+            rewriter.getFusedLoc({producer.getLoc(), op.getLoc()});
+        Op fused = create(rewriter, loc, producer, extras.getArrayRef());
+        replace(rewriter, op, regionOf(producer), regionOf(fused), extras);
         return success();
       }
     return failure();
+  }
+
+private:
+  static RmsNormOp create(OpBuilder &builder, Location loc, RmsNormOp norm,
+                          ValueRange extras) {
+    return builder.create<RmsNormOp>(loc, norm.getType(), norm.getInput(),
+                                     norm.getWeight(), extras,
+                                     norm.getEpsAttr());
+  }
+  static AllReduceOp create(OpBuilder &builder, Location loc, AllReduceOp sum,
+                            ValueRange extras) {
+    return builder.create<AllReduceOp>(loc, sum.getType(), sum.getInput(),
+                                       extras, sum.getRanksAttr());
   }
 };
 
 /// Says why `op` is left.
 static void explainLeft(PointwiseOp op) {
   auto *shared = llvm::find_if(op->getOpOperands(), [](OpOperand &operand) {
-    return isa_and_nonnull<MatmulOp, PointwiseOp, RmsNormOp>(
+    return isa_and_nonnull<AllReduceOp, MatmulOp, PointwiseOp, RmsNormOp>(
         operand.get().getDefiningOp());
   });
   InFlightDiagnostic remark = remarkNotFused(op.getLoc());
@@ -269,7 +286,8 @@ struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
     RewritePatternSet patterns(&getContext());
     patterns.add<FusePointwiseChain, FuseIntoMatmul>(&getContext(),
                                                      /*benefit=*/2);
-    patterns.add<FuseIntoNorm>(&getContext());
+    patterns.add<FuseIntoRows<RmsNormOp>, FuseIntoRows<AllReduceOp>>(
+        &getContext());
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),

@@ -111,11 +111,12 @@ private:
     if (const StringRef scalar = scalarOf(op); !scalar.empty())
       return checked([&] { return pointwise(op, scalar); });
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<func::ReturnOp, llama::AttentionOp, llama::BiasOp,
-              llama::CacheAppendOp, llama::EmbeddingOp, llama::GatherRowsOp,
-              llama::LinearOp, llama::MergeHeadsOp, llama::RMSNormOp,
-              llama::RopeOp, llama::RopeTableOp, llama::ScaleOp,
-              llama::SplitHeadsOp, llama::WeightOp>(
+        .Case<func::ReturnOp, llama::AllGatherOp, llama::AllReduceOp,
+              llama::AttentionOp, llama::BiasOp, llama::CacheAppendOp,
+              llama::EmbeddingOp, llama::GatherRowsOp, llama::LinearOp,
+              llama::MergeHeadsOp, llama::RMSNormOp, llama::RopeOp,
+              llama::RopeTableOp, llama::ScaleOp, llama::SplitHeadsOp,
+              llama::WeightOp>(
             [&](auto known) { return checked([&] { return convert(known); }); })
         .Default([](Operation *op) -> LogicalResult {
           InFlightDiagnostic error = op->emitError() << "no kernel implements "
@@ -171,7 +172,20 @@ private:
     emit<kernel::EmbedOp>(op, op.getType(), /*cosSin=*/Type(),
                           of(op.getTokens()), of(op.getTable()),
                           /*positions=*/Value(),
+                          op.getRank() ? of(op.getRank()) : Value(),
                           /*frequencies=*/DenseElementsAttr());
+    return success();
+  }
+
+  LogicalResult convert(llama::AllReduceOp op) {
+    emit<kernel::AllReduceOp>(op, op.getType(), of(op.getX()), ValueRange(),
+                              op.getRanksAttr());
+    return success();
+  }
+
+  LogicalResult convert(llama::AllGatherOp op) {
+    emit<kernel::AllGatherOp>(op, op.getType(), of(op.getX()),
+                              op.getRanksAttr());
     return success();
   }
 

@@ -80,11 +80,13 @@ static SmallVector<int32_t> paramsOf(Operation *op,
   };
   auto isCache = llvm::IsaPred<llama::KVType>;
   const bool appends = llvm::any_of(op->getResultTypes(), isCache);
-  for (Value operand : op->getOperands())
-    add(isCache(operand.getType())
+  for (OpOperand &operand : op->getOpOperands())
+    add(isCache(operand.get().getType())
             ? (appends ? ParamRole::AppendedCache : ParamRole::Cache)
-        : operand.getDefiningOp<llama::WeightOp>() ? ParamRole::Weight
-                                                   : ParamRole::Activation);
+        : kernel::readsOfAllRanks(operand) ? ParamRole::Peers
+        : operand.get().getDefiningOp<llama::WeightOp>()
+            ? ParamRole::Weight
+            : ParamRole::Activation);
   if (llvm::any_of(op->getOperandTypes(), isCache))
     add(ParamRole::PageTable);
   if (geometry.workspace)
@@ -100,7 +102,8 @@ static SmallVector<int32_t> paramsOf(Operation *op,
 /// Whether a kernel only reads its argument for a parameter of `role`.
 static bool isRead(ParamRole role) {
   return role == ParamRole::Activation || role == ParamRole::Weight ||
-         role == ParamRole::Cache || role == ParamRole::PageTable;
+         role == ParamRole::Cache || role == ParamRole::PageTable ||
+         role == ParamRole::Peers;
 }
 
 /// The distinct kernels of the module. Nothing of them depends on locations,
@@ -194,6 +197,8 @@ static InputRole inputOf(llama::StepRole role) {
     return InputRole::LogitsRows;
   case llama::StepRole::SamplingParams:
     return InputRole::SamplingParams;
+  case llama::StepRole::Rank:
+    return InputRole::Rank;
   case llama::StepRole::KV:
     break;
   }
@@ -260,18 +265,29 @@ private:
     return builder.create<plan::BufferOp>(loc, bytes, IntegerAttr());
   }
 
+  /// The place of a result that is not a cache: for all ranks to read, where
+  /// they do.
   Value resultBuffer(Value value, RowSymbol symbol) {
     auto type = cast<RankedTensorType>(value.getType());
     int64_t bytes = type.getElementTypeBitWidth() / 8 * maxRowsOf(symbol);
     for (int64_t size : type.getShape().drop_front())
       bytes *= size;
-    return buffer(value.getLoc(), bytes);
+    if (!isForAllRanks(value))
+      return buffer(value.getLoc(), bytes);
+    const int64_t half = exchanges++ % 2;
+    return builder.create<plan::ExchangeOp>(value.getLoc(), bytes, half);
+  }
+
+  static bool isForAllRanks(Value value) {
+    return llvm::any_of(value.getUses(), kernel::readsOfAllRanks);
   }
 
   /// An operand whose memory `result` may take: read for the last time, only
   /// where the same element is stored, and by no other launch since the last
   /// barrier.
   Value operandToOverwrite(Operation *op, Value result) {
+    if (isForAllRanks(result))
+      return {};
     for (OpOperand &operand : kernel::elementwiseOperands(op)) {
       Value value = operand.get();
       const bool isLastRead =
@@ -294,6 +310,7 @@ private:
   OpBuilder builder;
   int64_t maxRows = 0;
   int64_t maxLogitsRows = 0;
+  int64_t exchanges = 0;     ///< Made so far.
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<std::pair<int64_t, Attribute>, Value> inputs;
@@ -333,7 +350,8 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
 LogicalResult ProgramBuilder::lower(Operation *op) {
   if (auto weight = dyn_cast<llama::WeightOp>(op)) {
     memory[weight.getResult()] = builder.create<plan::WeightOp>(
-        op->getLoc(), weight.getNameAttr(), TypeAttr::get(weight.getType()));
+        op->getLoc(), weight.getNameAttr(), TypeAttr::get(weight.getType()),
+        weight.getShardAttr());
     return success();
   }
   if (isa<func::ReturnOp>(op)) {
@@ -360,10 +378,16 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   const plan::GeometryAttr geometry = kernel.getGeometry();
   SmallVector<Value> args;
   plan::KvOp pages;
-  for (Value operand : op->getOperands()) {
-    args.push_back(memoryOf(operand));
+  for (OpOperand &operand : op->getOpOperands()) {
+    args.push_back(memoryOf(operand.get()));
     if (auto cache = args.back().getDefiningOp<plan::KvOp>())
       pages = cache;
+    if (!kernel::readsOfAllRanks(operand))
+      continue;
+    if (!args.back().getDefiningOp<plan::ExchangeOp>())
+      return op->emitError("sends what is read elsewhere too, or made by no "
+                           "launch");
+    args.back() = builder.create<plan::PeersOp>(op->getLoc(), args.back());
   }
   if (pages)
     args.push_back(input(InputRole::PageTable, pages.getWindowAttr()));
@@ -372,7 +396,9 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
         buffer(op->getLoc(), geometry.getWorkspace() * maxRowsOf(symbol)));
   if (geometry.getCounters())
     args.push_back(countersOf(geometry.getCounters() * maxRowsOf(symbol)));
-  bool barrier = false;
+  // Peers are written by other ranks.
+  bool barrier = llvm::any_of(
+      args, [](Value arg) { return arg.getDefiningOp<plan::PeersOp>(); });
   for (auto [i, arg] : llvm::enumerate(args))
     barrier |= written.contains(arg) ||
                (!isRead(kernel.getRole(i)) && read.contains(arg));

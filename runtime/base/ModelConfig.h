@@ -17,6 +17,9 @@
 
 namespace llamac {
 
+/// The most ranks over which a model is split.
+inline constexpr int64_t mostRanks = 64;
+
 /// Llama 3.1's scaling of the rotary frequencies ("llama3" in Hugging Face's
 /// rope_scaling): wavelengths over oldContext / lowFreqFactor are divided by
 /// `factor`, those under oldContext / highFreqFactor are kept, and those

@@ -25,7 +25,8 @@ CpuDevice::create(const CpuDeviceOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const IsaLevel limit, usableIsaLevel(options.isa));
   const int threads =
       options.threads == 0 ? usablePhysicalCores() : options.threads;
-  return std::shared_ptr<CpuDevice>(new CpuDevice(threads, limit));
+  return std::shared_ptr<CpuDevice>(
+      new CpuDevice(threads, limit, options.ranks));
 }
 
 std::string CpuDevice::describe() const {

@@ -29,6 +29,7 @@ struct BoundLaunch {
   int64_t items;
   int64_t rowBlock;
   bool barrier;
+  bool readsPeers; ///< Its barrier is one of all ranks.
 };
 
 class CpuProgram final : public PreparedProgram {
@@ -93,7 +94,8 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::PlanT &plan,
   for (const auto &launch : program.launches) {
     const schema::GeometryT &geometry = *plan.kernels[launch->kernel]->geometry;
     launches.push_back({kernels[launch->kernel], next, launch->rows,
-                        geometry.items, geometry.rowBlock, launch->barrier});
+                        geometry.items, geometry.rowBlock, launch->barrier,
+                        readsPeers(*launch)});
     next += launch->operands.size();
   }
 }
@@ -123,7 +125,9 @@ void CpuProgram::runThread(int thread, const StepShape &shape) {
     const int64_t rows = rowsOf(launches[launch].rows, shape);
     if (rows == 0)
       continue;
-    if (needsBarrier)
+    if (launches[launch].readsPeers)
+      device.rankBarrier(thread);
+    else if (needsBarrier)
       device.barrier();
     needsBarrier = false;
     runItems(launch, rows, thread);

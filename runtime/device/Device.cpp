@@ -37,6 +37,10 @@ void *addressOf(const schema::Operand &operand,
     return at(bindings.constants[operand.index()], operand.offset());
   case schema::OperandKind::Counters:
     return at(bindings.counters, operand.offset());
+  case schema::OperandKind::Exchange:
+    return at(bindings.exchange, operand.offset());
+  case schema::OperandKind::Peers:
+    return bindings.peers.at(operand.offset());
   }
   return nullptr; // The plan's verifier lets no other kind pass.
 }
@@ -57,6 +61,13 @@ allocateCounters(const schema::PlanT &plan, Device &device) {
 
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
   return rows == schema::RowSymbol::Tokens ? shape.rows : shape.outputRows;
+}
+
+bool readsPeers(const schema::LaunchT &launch) {
+  return std::ranges::any_of(
+      launch.operands, [](const schema::Operand &operand) {
+        return operand.kind() == schema::OperandKind::Peers;
+      });
 }
 
 bool isSampling(const schema::LaunchT &launch) {

@@ -28,9 +28,11 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -79,6 +81,10 @@ struct ProgramBindings {
   uint64_t pageTableBytes = 0;   ///< Of the table of one group.
   std::vector<void *> constants; ///< By section number; null for others.
   void *counters = nullptr;      ///< The plan's counterBytes bytes, zero.
+  void *exchange = nullptr;      ///< The rank's area; null for one rank.
+  /// By the offset of its operand, the table of the addresses of that byte in
+  /// the areas of all ranks.
+  std::map<uint64_t, void *> peers;
 };
 
 /// The counts of one step.
@@ -91,12 +97,17 @@ struct StepShape {
   bool samples = true;
 };
 
-/// Bytes of a row of an input; of the page table, which has none, 0.
+/// Bytes of a row of an input; of those without rows 0.
 constexpr uint64_t inputRowBytes(schema::InputRole role) {
   return role == schema::InputRole::SamplingParams ? 16
-         : role == schema::InputRole::PageTable    ? 0
-                                                   : sizeof(int32_t);
+         : role == schema::InputRole::PageTable ||
+                 role == schema::InputRole::Rank
+             ? 0
+             : sizeof(int32_t);
 }
+
+/// Whether `launch` begins once all ranks have done those before it.
+bool readsPeers(const schema::LaunchT &launch);
 
 /// Whether `launch` only samples tokens.
 bool isSampling(const schema::LaunchT &launch);
@@ -246,6 +257,20 @@ public:
   virtual std::string arithmetic(const schema::PlanT &plan) const {
     return identity(plan);
   }
+
+  /// The devices of the ranks, by their number, where it stands for several;
+  /// else itself.
+  virtual std::vector<Device *> ranks() { return {this}; }
+
+  /// One buffer of those of the ranks, of one size.
+  virtual std::unique_ptr<Buffer>
+  join(std::vector<std::unique_ptr<Buffer>> ofRanks) {
+    return std::move(ofRanks.front());
+  }
+
+  /// Whether its programs wait for those of other ranks: all must then run at
+  /// the same time.
+  virtual bool waitsForRanks() const { return false; }
 
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;

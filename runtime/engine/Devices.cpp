@@ -11,21 +11,39 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/engine/DeviceGroup.h"
 #include "runtime/engine/Model.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <algorithm>
+
 namespace llamac {
 
 static absl::StatusOr<std::shared_ptr<Device>>
 createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
-  return CpuDevice::create({threads, options.isa});
+  const auto ranks = static_cast<int>(plan.ranks);
+  if (ranks == 1)
+    return CpuDevice::create({threads, options.isa});
+  const auto together = std::make_shared<Barrier>(ranks);
+  std::vector<std::shared_ptr<Device>> devices;
+  for (int rank = 0; rank < ranks; ++rank) {
+    LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(),
+                            CpuDevice::create({std::max(threads / ranks, 1),
+                                               options.isa, together}));
+  }
+  return groupDevices(std::move(devices));
 }
 
 static absl::StatusOr<std::shared_ptr<Device>>
 createCuda(const schema::PlanT &plan, int threads,
            const ModelOptions &options) {
+  if (plan.ranks > 1)
+    return unsupportedError(
+        absl::StrCat("target: expected cuda with a plan for one rank, got one "
+                     "for ",
+                     plan.ranks, "; compile it with --target cpu or sim"));
   return CudaDevice::create({.threads = threads, .index = options.gpuIndex});
 }
 

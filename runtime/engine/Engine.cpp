@@ -77,6 +77,8 @@ private:
     case schema::OperandKind::Weight:
     case schema::OperandKind::Constant:
     case schema::OperandKind::Counters:
+    case schema::OperandKind::Exchange:
+    case schema::OperandKind::Peers:
       break;
     }
     return internalError(absl::StrCat(
@@ -169,6 +171,10 @@ absl::Status Engine::allocate(const EngineOptions &options) {
 
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
+  if (plan.exchangeBytes != 0) {
+    LLAMAC_ASSIGN_OR_RETURN(exchange, device.allocate(plan.exchangeBytes));
+    bound.exchange = exchange->address();
+  }
 
   for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
     const int64_t pages = cache->pages(plan.kv->layerGroups[layer]);
@@ -198,6 +204,11 @@ absl::Status Engine::allocate(const EngineOptions &options) {
 }
 
 absl::Status Engine::openPrefixFile(const std::string &path) {
+  if (shared->plan().ranks > 1)
+    return usageError(absl::StrCat(
+        "prefix file: expected a plan for one rank, whose cache is in one "
+        "place, got one for ",
+        shared->plan().ranks));
   if (!prefixCache)
     return usageError(absl::StrCat(
         "prefix file: expected it with the prefix cache, which is off, got ",

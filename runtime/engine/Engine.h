@@ -282,7 +282,7 @@ private:
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<PageMemory> pageMemory;
   std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
-  std::unique_ptr<Buffer> arena, counters;
+  std::unique_ptr<Buffer> arena, counters, exchange;
   std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
   std::optional<StepInputs> inputs;             ///< Once memory is allocated.
   ProgramBindings bound;

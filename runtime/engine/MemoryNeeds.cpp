@@ -14,8 +14,11 @@
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace llamac {
 
@@ -45,6 +48,7 @@ MemoryNeeds memoryNeeds(const schema::PlanT &plan) {
   needs.arena = reservedBytes(arenaBytes(plan));
   needs.inputs = reservedBytes(InputLayout(plan).totalBytes());
   needs.counters = reservedBytes(counterBytes(plan));
+  needs.exchange = reservedBytes(plan.exchangeBytes);
   return needs;
 }
 
@@ -87,33 +91,37 @@ static int64_t contextWithin(const schema::PlanT &plan, uint64_t bytes) {
 }
 
 std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
-                         uint64_t free) {
+                         uint64_t free, int64_t ranks) {
   auto contextBeside = [&](uint64_t weights) -> int64_t {
     const uint64_t fixed = weights + needs.rest();
     return fixed < free ? contextWithin(plan, free - fixed) : 0;
   };
   // A context below this would hold no conversation.
   const int64_t least = std::min<int64_t>(plan.context, 256);
-  std::string advice;
+  std::vector<std::string> choices;
   if (const int64_t context = contextBeside(needs.weights); context >= least)
-    advice = absl::StrCat("-c ", context);
+    choices.push_back(absl::StrCat("-c ", context));
   for (const WeightRounding &rounding : weightRoundings()) {
     const uint64_t weights = weightBytesAs(plan, toPlan(rounding.type));
     const int64_t context = contextBeside(weights);
     if (weights >= needs.weights || context < least)
       continue;
     const bool isWhole = context == plan.context;
-    if (!isWhole && !advice.empty())
+    if (!isWhole && !choices.empty())
       continue;
-    absl::StrAppend(&advice, advice.empty() ? "" : " or ", "--weights ",
-                    dataTypeName(rounding.type));
-    if (!isWhole)
-      absl::StrAppend(&advice, " -c ", context);
+    choices.push_back(
+        absl::StrCat("--weights ", dataTypeName(rounding.type),
+                     isWhole ? "" : absl::StrCat(" -c ", context)));
     break;
   }
-  return advice.empty()
-             ? "no -c and no --weights makes it fit"
-             : absl::StrCat("compile with ", advice, ", which would fit");
+  if (ranks != 0)
+    choices.push_back(absl::StrCat("--ranks ", ranks));
+  if (choices.empty())
+    return "no -c and no --weights makes it fit";
+  const std::string last = std::move(choices.back());
+  choices.pop_back();
+  return absl::StrCat("compile with ", absl::StrJoin(choices, ", "),
+                      choices.empty() ? "" : " or ", last, ", which would fit");
 }
 
 absl::Status checkMemory(const PlanReader &plan, Device &device) {

@@ -24,17 +24,20 @@ namespace llamac {
 /// Bytes of the arena, which the largest program needs.
 uint64_t arenaBytes(const schema::PlanT &plan);
 
-/// Bytes of the device's memory, each buffer as reservedBytes() of it.
+/// Bytes of a rank's device's memory, each buffer as reservedBytes() of it.
 struct MemoryNeeds {
   uint64_t weights = 0;
   uint64_t kv = 0; ///< With as many pages as all sequences can use.
   uint64_t arena = 0;
   uint64_t inputs = 0;    ///< Of a step, page tables included.
   uint64_t counters = 0;  ///< By which blocks of a kernel wait for each other.
+  uint64_t exchange = 0;  ///< What a rank has for the others to read.
   uint64_t constants = 0; ///< Sections of a plan file.
 
   /// All but weights and cache.
-  uint64_t rest() const { return arena + inputs + counters + constants; }
+  uint64_t rest() const {
+    return arena + inputs + counters + exchange + constants;
+  }
   uint64_t total() const { return weights + kv + rest(); }
 };
 
@@ -43,9 +46,10 @@ MemoryNeeds memoryNeeds(const schema::PlanT &plan);
 MemoryNeeds memoryNeeds(const PlanReader &plan);
 
 /// What to compile with so that `free` bytes will do for `plan`, which needs
-/// more: "compile with -c 4096, which would fit".
+/// more: "compile with -c 4096, which would fit". Where `ranks` is not 0, so
+/// many would do too.
 std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
-                         uint64_t free);
+                         uint64_t free, int64_t ranks = 0);
 
 /// Memory error when `device` has less free than `plan` needs: one line with
 /// both, what is missing, and the largest context or the best format of the

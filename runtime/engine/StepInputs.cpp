@@ -27,7 +27,7 @@ InputLayout::InputLayout(const schema::PlanT &plan) {
     end += reservedBytes(bytes);
   };
   for (const InputRole role : schema::EnumValuesInputRole())
-    if (role != InputRole::PageTable)
+    if (role != InputRole::PageTable && role != InputRole::Rank)
       place(role, rows * inputRowBytes(role));
   place(InputRole::PageTable,
         plan.kv->groups.size() * pageTableBytes(*plan.kv));
@@ -44,8 +44,11 @@ absl::StatusOr<StepInputs> StepInputs::create(const schema::PlanT &plan,
 std::vector<void *> StepInputs::addresses() const {
   std::vector<void *> result;
   for (const InputRole role : schema::EnumValuesInputRole())
-    result.push_back(static_cast<uint8_t *>(memory->address()) +
-                     places.offset(role));
+    if (role == InputRole::Rank)
+      result.push_back(nullptr); // Whoever binds a rank's program has it.
+    else
+      result.push_back(static_cast<uint8_t *>(memory->address()) +
+                       places.offset(role));
   return result;
 }
 

@@ -26,8 +26,9 @@ static WeightSource sourceOf(const schema::WeightT &weight) {
   out.name = weight.name;
   out.tensor = source.tensor;
   out.type = fromPlan(source.type);
-  out.rows = weight.rows;
-  out.cols = weight.cols;
+  const MatrixShape whole = wholeShape(weight);
+  out.rows = whole.rows;
+  out.cols = whole.cols;
   for (const schema::SourceExtent &part : source.parts)
     out.parts.push_back({part.file(), part.offset(), part.size()});
   out.splitDim = source.splitDim;
@@ -63,8 +64,9 @@ namespace {
 /// Brings weights to a device.
 class Loader {
 public:
-  Loader(const PlanReader &plan, Device &device, const WeightOptions &options)
-      : plan(plan), device(device), options(options) {}
+  Loader(const PlanReader &plan, Device &device, int64_t rank,
+         const WeightOptions &options)
+      : plan(plan), device(device), rank(rank), options(options) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> load();
 
@@ -76,12 +78,21 @@ private:
   loadWeight(const schema::WeightT &weight);
   absl::Status copyEmbedded(const schema::WeightT &weight, Buffer &buffer);
   absl::StatusOr<RowSource> rowsOf(const schema::WeightT &weight) const;
+  absl::StatusOr<RowSource> wholeRowsOf(const schema::WeightT &weight) const;
+  int64_t partOf(const schema::WeightT &weight) const {
+    return llamac::partOf(weight, rank, plan.plan().ranks);
+  }
+  /// The packed bytes of the rank's part of an embedded weight.
+  absl::Span<const uint8_t> embeddedBytes(const schema::WeightT &weight) const {
+    return plan.bytes(static_cast<uint32_t>(weight.section + partOf(weight)));
+  }
   absl::Status pack(const schema::WeightT &weight, Buffer &buffer);
   absl::Status send(Buffer &buffer, uint64_t offset, uint64_t bytes,
                     uint64_t unitBytes, Fill fill);
 
   const PlanReader &plan;
   Device &device;
+  const int64_t rank; ///< Whose parts are loaded.
   WeightOptions options;
   WeightMap checkpoint;
   std::unique_ptr<Upload> upload;
@@ -115,8 +126,7 @@ absl::Status Loader::send(Buffer &buffer, uint64_t offset, uint64_t bytes,
 
 absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
                                   Buffer &buffer) {
-  const absl::Span<const uint8_t> bytes =
-      plan.bytes(static_cast<uint32_t>(weight.section));
+  const absl::Span<const uint8_t> bytes = embeddedBytes(weight);
   return send(
       buffer, 0, bytes.size(), 1, [&](uint64_t first, absl::Span<uint8_t> out) {
         copyOnThreads(device.threads(), bytes.subspan(first, out.size()), out);
@@ -125,6 +135,12 @@ absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
 }
 
 absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
+  LLAMAC_ASSIGN_OR_RETURN(RowSource whole, wholeRowsOf(weight));
+  return rowsOfPart(std::move(whole), weight, partOf(weight));
+}
+
+absl::StatusOr<RowSource>
+Loader::wholeRowsOf(const schema::WeightT &weight) const {
   if (options.randomSeed)
     return randomRows(weight, *options.randomSeed);
   const WeightSource &source = *checkpoint.find(weight.name);
@@ -160,7 +176,7 @@ absl::StatusOr<std::unique_ptr<Buffer>>
 Loader::loadWeight(const schema::WeightT &weight) {
   const bool isEmbedded = weight.section >= 0 && !options.randomSeed;
   if (isEmbedded && device.sharesInPlace())
-    return device.share(plan.bytes(static_cast<uint32_t>(weight.section)));
+    return device.share(embeddedBytes(weight));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
                           device.allocateUnset(packedBytes(weight)));
   LLAMAC_RETURN_IF_ERROR(isEmbedded ? copyEmbedded(weight, *buffer)
@@ -200,7 +216,22 @@ absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
 loadWeights(const PlanReader &plan, Device &device,
             const WeightOptions &options) {
-  return Loader(plan, device, options).load();
+  const std::vector<Device *> ranks = device.ranks();
+  std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        ofRanks.emplace_back(),
+        Loader(plan, *ranks[rank], static_cast<int64_t>(rank), options).load());
+  }
+  std::vector<std::unique_ptr<Buffer>> weights;
+  for (size_t i = 0; i < ofRanks.front().size(); ++i) {
+    std::vector<std::unique_ptr<Buffer>> parts;
+    parts.reserve(ranks.size());
+    for (auto &own : ofRanks)
+      parts.push_back(std::move(own[i]));
+    weights.push_back(device.join(std::move(parts)));
+  }
+  return weights;
 }
 
 } // namespace llamac

@@ -21,6 +21,16 @@ schema::DataType toPlan(DataType type) {
 
 DataType fromPlan(schema::DataType type) { return static_cast<DataType>(type); }
 
+MatrixShape wholeShape(const schema::WeightT &weight) {
+  return weight.splitDim == 0
+             ? MatrixShape{weight.rows * weight.parts, weight.cols}
+             : MatrixShape{weight.rows, weight.cols * weight.parts};
+}
+
+int64_t partOf(const schema::WeightT &weight, int64_t rank, int64_t ranks) {
+  return rank / (ranks / weight.parts);
+}
+
 uint64_t packedBytes(const schema::WeightT &weight) {
   const DataType type = fromPlan(weight.type);
   switch (weight.layout) {

@@ -28,6 +28,15 @@ ModelConfig fromPlan(const schema::ModelConfigT &config);
 schema::DataType toPlan(DataType type);
 DataType fromPlan(schema::DataType type);
 
+/// Rows and columns of all parts of `weight` together.
+struct MatrixShape {
+  int64_t rows, cols;
+};
+MatrixShape wholeShape(const schema::WeightT &weight);
+
+/// The part of `weight` that `rank` of the plan's `ranks` holds.
+int64_t partOf(const schema::WeightT &weight, int64_t rank, int64_t ranks);
+
 /// Bytes of a weight in its layout; its shape is one that the layout packs and
 /// its row-major size has been checked.
 uint64_t packedBytes(const schema::WeightT &weight);

@@ -163,7 +163,9 @@ bool Verifier::checkConfig() {
           config.ropeScaling->highFreqFactor, config.ropeScaling->oldContext})
       if (!(value > 0) || !std::isfinite(value))
         return root["config: rope scaling"].wrong("positive numbers", value);
-  return root["context"].isIn(plan.context, 1, maxSize);
+  return root["context"].isIn(plan.context, 1, maxSize) &&
+         root["ranks"].isIn(plan.ranks, 1, mostRanks) &&
+         root["exchange area"].isBelow(plan.exchangeBytes, maxBytes);
 }
 
 bool Verifier::checkSourceFiles() const {
@@ -233,10 +235,17 @@ bool Verifier::checkWeightShape(const schema::WeightT &weight,
     if (weight.cols % 8 != 0)
       return at["cols"].wrong("a multiple of 8", weight.cols);
   }
+  if (!at["split dimension"].isIn(weight.splitDim, 0, 1) ||
+      !at["parts"].isIn(weight.parts, 1, static_cast<uint64_t>(plan.ranks)))
+    return false;
+  if (plan.ranks % weight.parts != 0)
+    return at["parts"].wrong(absl::StrCat("a divisor of ", plan.ranks),
+                             weight.parts);
   const auto expected = expectedShape(config, weight.name);
-  return !expected || *expected == std::pair(weight.rows, weight.cols) ||
+  const MatrixShape whole = wholeShape(weight);
+  return !expected || *expected == std::pair(whole.rows, whole.cols) ||
          at["shape"].wrong(shapeText(expected->first, expected->second),
-                           shapeText(weight.rows, weight.cols));
+                           shapeText(whole.rows, whole.cols));
 }
 
 bool Verifier::checkSource(const schema::WeightT &weight,
@@ -274,13 +283,14 @@ bool Verifier::checkSource(const schema::WeightT &weight,
       return at["extents"].wrong("a sum of 64 bits", "more");
     total = *sum;
   }
+  const MatrixShape whole = wholeShape(weight);
   const std::optional<uint64_t> bytes =
-      checkedTensorBytes(fromPlan(source.type), weight.rows, weight.cols);
+      checkedTensorBytes(fromPlan(source.type), whole.rows, whole.cols);
   return (bytes && *bytes == total) ||
          at["extents"].wrong(bytes ? absl::StrCat(*bytes, " bytes")
                                    : "whole blocks",
                              absl::StrCat(total, " bytes for ",
-                                          shapeText(weight.rows, weight.cols)));
+                                          shapeText(whole.rows, whole.cols)));
 }
 
 bool Verifier::checkWeight(const schema::WeightT &weight,
@@ -305,10 +315,16 @@ bool Verifier::checkWeight(const schema::WeightT &weight,
     return true;
   if (weight.source)
     return checkSource(weight, at);
-  return checkSection(at["section"], weight.section, SectionKind::Weight) &&
-         (sections[weight.section].size == packedBytes(weight) ||
-          at["bytes"].wrong(absl::StrCat(packedBytes(weight), " for ", shape),
-                            sections[weight.section].size));
+  for (int64_t part = 0; part < weight.parts; ++part) {
+    const int64_t section = weight.section + part;
+    if (!checkSection(at["section"], section, SectionKind::Weight))
+      return false;
+    if (sections[section].size != packedBytes(weight))
+      return at["bytes"].wrong(
+          absl::StrCat(packedBytes(weight), " for ", shape),
+          sections[section].size);
+  }
+  return true;
 }
 
 bool Verifier::checkWeights() const {
@@ -339,10 +355,10 @@ bool Verifier::checkKv() const {
   if (!at["sequences"].isIn(kv.maxSequences, 1, maxRows))
     return false;
   // A page holds at least a byte for each element of K and of V.
-  const std::optional<uint64_t> least =
-      checkedProduct({2, static_cast<uint64_t>(kv.pageTokens),
-                      static_cast<uint64_t>(config.numKvHeads),
-                      static_cast<uint64_t>(config.headSize)});
+  const std::optional<uint64_t> least = checkedProduct(
+      {2, static_cast<uint64_t>(kv.pageTokens),
+       static_cast<uint64_t>((config.numKvHeads + plan.ranks - 1) / plan.ranks),
+       static_cast<uint64_t>(config.headSize)});
   if (!least || kv.pageBytes < *least)
     return pageBytes.wrong(
         least ? absl::StrCat("at least ", *least) : "64 bits", kv.pageBytes);
@@ -493,6 +509,10 @@ bool Verifier::checkOperand(const schema::ProgramT &program,
   case schema::OperandKind::Counters:
     return at["offset in counters"].isBelow(operand.offset(),
                                             plan.counterBytes);
+  case schema::OperandKind::Exchange:
+  case schema::OperandKind::Peers:
+    return at["offset in the exchange area"].isBelow(operand.offset(),
+                                                     plan.exchangeBytes);
   }
   return at["kind"].wrong(
       absl::StrCat("0 to ", static_cast<int>(schema::OperandKind::MAX)),
@@ -544,7 +564,10 @@ bool Verifier::checkRole(const schema::ProgramT &program,
     fits = isPageTable(operand);
     break;
   case ParamRole::Result:
-    fits = kind == OperandKind::Arena;
+    fits = kind == OperandKind::Arena || kind == OperandKind::Exchange;
+    break;
+  case ParamRole::Peers:
+    fits = kind == OperandKind::Peers;
     break;
   case ParamRole::Workspace:
     fits = kind == OperandKind::Arena;

@@ -88,9 +88,10 @@ absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
     return unsupportedError(
         absl::StrCat("random weights: there are none in ", dataTypeName(type),
                      "; compile with --weights ", weightOptionNames()));
-  const bool isNorm = weight.rows == 1;
+  const MatrixShape whole = wholeShape(weight);
+  const bool isNorm = whole.rows == 1;
   const bool hasBlocks = type == DataType::Q8_0 || type == DataType::Q4_0;
-  const int64_t cols = weight.cols;
+  const int64_t cols = whole.cols;
   const float mean = isNorm ? 1 : 0;
   const float deviation =
       isNorm ? 0.1F / std::sqrt(3.0F) : 1 / std::sqrt(static_cast<float>(cols));

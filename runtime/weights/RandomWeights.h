@@ -17,7 +17,8 @@
 
 namespace llamac {
 
-/// Random rows of `weight` by `seed` and its name, the same on every machine:
+/// Random rows of all of `weight`, of which it may be a part, by `seed` and its
+/// name, the same on every machine:
 /// uniform numbers of mean 0 and variance 1 / cols for a matrix, which preserve
 /// the size of activations, and from 0.9 to 1.1 for a norm's gain. Block
 /// formats have one scale. `weight` outlives the result. Unsupported error for

@@ -12,6 +12,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/WeightPacking.h"
 #include "runtime/cuda/WeightPacking.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,6 +21,29 @@
 #include <vector>
 
 namespace llamac {
+
+RowSource rowsOfPart(RowSource whole, const schema::WeightT &weight,
+                     int64_t part) {
+  if (weight.parts == 1)
+    return whole;
+  if (weight.splitDim == 0)
+    return [whole = std::move(whole), offset = part * weight.rows](
+               int64_t first, int64_t count, uint8_t *out) {
+      return whole(offset + first, count, out);
+    };
+  const uint64_t bytes = dataTypeBytes(fromPlan(weight.type), weight.cols);
+  return [whole = std::move(whole), bytes,
+          wholeBytes = bytes * static_cast<uint64_t>(weight.parts),
+          offset = bytes * static_cast<uint64_t>(part)](
+             int64_t first, int64_t count, uint8_t *out) -> absl::Status {
+    std::vector<uint8_t> rows(static_cast<uint64_t>(count) * wholeBytes);
+    LLAMAC_RETURN_IF_ERROR(whole(first, count, rows.data()));
+    for (int64_t row = 0; row < count; ++row)
+      std::memcpy(out + row * bytes, rows.data() + row * wholeBytes + offset,
+                  bytes);
+    return absl::OkStatus();
+  };
+}
 
 WeightPacker::WeightPacker(RowSource source, DataType type, int64_t rows,
                            int64_t cols, schema::WeightLayout layout)

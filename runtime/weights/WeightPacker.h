@@ -26,6 +26,11 @@ namespace llamac {
 using RowSource =
     std::function<absl::Status(int64_t first, int64_t count, uint8_t *out)>;
 
+/// The rows of part `part` of `weight`, of whose whole `whole` gives the rows.
+/// `weight` outlives the result.
+RowSource rowsOfPart(RowSource whole, const schema::WeightT &weight,
+                     int64_t part);
+
 /// Packs a weight [rows, cols] by units that the layout keeps together.
 class WeightPacker {
 public:

@@ -70,12 +70,34 @@ class Plan(support.TestCase):
                 self.assertFalse(found["fits"])
                 self.assertGreater(found["memory"]["total"], found["device"]["memory"])
                 advice = re.fullmatch(
-                    r"compile with -c (\d+) or --weights (\w+)( -c \d+)?, which would fit", found["advice"]
+                    r"compile with -c (\d+), --weights (\w+)( -c \d+)? or --ranks (\d+), which would fit",
+                    found["advice"],
                 )
                 context = int(advice[1])
                 self.assertTrue(self.plan(*model, "-c", context)["fits"])
                 self.assertFalse(self.plan(*model, "-c", context + PAGE)["fits"])
                 self.assertTrue(self.plan(*model, "--weights", advice[2], *(advice[3] or "").split())["fits"])
+                self.assertTrue(self.plan(*model, "--ranks", advice[4])["fits"])
+
+    def test_ranks_share_the_weights(self):
+        shape = (config_of("llama-3.1-70b"), "--gpu", "h200", "-c", 4096, "--parallel", 3)
+        whole = self.plan(*shape)
+        norms = parameters(8192, 80, 64, 8, 28672, 128256)[1] * 4
+        for ranks in (2, 4, 8, 16):
+            with self.subTest(ranks=ranks):
+                part = self.plan(*shape, "--ranks", ranks)
+                one = part["decode"][0]
+                # The embedding, two in each layer, and the logits.
+                self.assertEqual(one["collectives"], 2 + 2 * 80)
+                seconds = 1 / one["limit_tokens_per_second"] / part["device"]["decode_share"]
+                seconds += one["collectives"] * part["device"]["collective_seconds"]
+                self.assertAlmostEqual(one["expected_tokens_per_second"] * seconds, 1)
+                # There are eight KV heads, which sixteen ranks hold twice.
+                copies = 2 if ranks == 16 else 1
+                kv_matrices = 80 * 2 * 1024 * 8192 * 2
+                weights = whole["memory"]["weights"] + (copies - 1) * kv_matrices + (ranks - 1) * norms
+                self.assertEqual(part["memory"]["weights"] * ranks, weights)
+                self.assertEqual(part["memory"]["kv"] * ranks, whole["memory"]["kv"] * copies)
 
     def test_the_largest_context_fits_and_a_page_more_does_not(self):
         for shape, options in (
@@ -129,7 +151,7 @@ class Plan(support.TestCase):
     def test_people_get_tables(self):
         text = self.llamac("plan", config_of("llama-3.1-70b"), "--gpu", "h200").stdout
         self.assertRegex(text, r"(?m)^  weights +131\.4 GiB$")
-        self.assertRegex(text, r"(?m)^does not fit, 11\.1 GiB missing; compile with -c \d+ or --weights q8_0, which")
+        self.assertRegex(text, r"(?m)^does not fit, 11\.1 GiB missing; compile with -c \d+, --weights q8_0 or --ranks 2, which")
         self.assertNotRegex(text, r"(?m) $")
         self.assertIn("fits, ", self.llamac("plan", config_of("llama-3.1-8b"), "--gpu", "h200").stdout)
 

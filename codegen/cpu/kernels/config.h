@@ -332,10 +332,16 @@ constexpr LaunchShape ropeTableShape() { return {1, 16, 0}; }
 struct EmbedConfig {
   PanelFormat format;
   long width;
+  long rows = 0; ///< Of a rank's part of the table; 0: it is whole.
 };
 
-/// Of all but ropeTable: a work item is a block of rows.
+/// Of all but ropeTable and allGather: a work item is a block of rows.
 constexpr LaunchShape rowwiseShape() { return {1, 4, 0}; }
+
+/// A work item is what one rank has of a block of rows.
+constexpr LaunchShape allGatherShape(long ranks) {
+  return {ranks, rowwiseShape().rowBlock, 0};
+}
 
 } // namespace llamac::cpu
 

@@ -159,13 +159,24 @@ LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const int *x,
 
 /// out[row] = row tokens[row] of a packed table. A row is one lane of its
 /// panel: all 16 are widened and one is kept, which reads the same cache lines
-/// as picking its bytes would.
+/// as picking its bytes would. Of a rank's part of the table, which begins at
+/// token *rank * config.rows, other tokens give zeros.
 template <EmbedConfig config>
 LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
-                         const void *table, float *out) {
+                         const void *table, float *out,
+                         [[maybe_unused]] const int *rank = nullptr) {
   using Reader = PanelReader<config.format>;
   forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
     long token = tokens[row];
+    if constexpr (config.rows != 0) {
+      token -= *rank * config.rows;
+      if (token < 0 || token >= config.rows) {
+        forEachGroup<config.width>([&](long column, int lanes) {
+          store16(out + row * config.width + column, F32x16{}, lanes);
+        });
+        return;
+      }
+    }
     const U8 *panel =
         static_cast<const U8 *>(table) +
         token / panelRows * panelBytes(config.format, config.width);
@@ -181,6 +192,38 @@ LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
         }
     }
   });
+}
+
+/// Calls epilogue(row, column, y, lanes) for y = inputs[0] + inputs[1] + ...,
+/// in this order; inputs are those of `ranks` ranks, [rows, width] each.
+template <int ranks, long width, class Epilogue>
+LLAMAC_INLINE void allReduce(const CpuLaunch &launch,
+                             const float *const *inputs,
+                             const Epilogue &epilogue) {
+  forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
+    forEachGroup<width>([&](long column, int lanes) {
+      F32x16 sum = load16(inputs[0] + row * width + column, lanes);
+      for (int rank = 1; rank < ranks; ++rank)
+        sum += load16(inputs[rank] + row * width + column, lanes);
+      epilogue(row, column, sum, lanes);
+    });
+  });
+}
+
+/// out[row, rank * width + column] = inputs[rank][row, column].
+template <int ranks, long width>
+LLAMAC_INLINE void allGather(const CpuLaunch &launch,
+                             const float *const *inputs, float *out) {
+  constexpr long rowBlock = allGatherShape(ranks).rowBlock;
+  for (long item = launch.begin; item < launch.end; ++item) {
+    const long rank = item % ranks, first = item / ranks * rowBlock;
+    const long last = first + rowBlock;
+    for (long row = first; row < last && row < launch.rows; ++row)
+      forEachGroup<width>([&](long column, int lanes) {
+        store16(out + (row * ranks + rank) * width + column,
+                load16(inputs[rank] + row * width + column, lanes), lanes);
+      });
+  }
 }
 
 } // namespace llamac::cpu

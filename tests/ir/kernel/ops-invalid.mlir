@@ -786,7 +786,7 @@ func.func @silu_type(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @yield_outside(%x: f32) {
-  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.matmul, kernel.pointwise, kernel.rms_norm'}}
+  // expected-error @below {{'kernel.yield' op expects parent op to be one of 'kernel.all_reduce, kernel.matmul, kernel.pointwise, kernel.rms_norm'}}
   kernel.yield %x
 }
 
@@ -1111,5 +1111,29 @@ func.func @products_key_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: 
 func.func @products_value_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
   // expected-error @below {{'kernel.qkv_products' op value's width is 8, expected 16}}
   %0:3 = kernel.qkv_products %x, %q, %k, %v : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x8xf32>)
+  return
+}
+
+// -----
+
+func.func @gather_of_other_ranks(%x: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.all_gather' op result's width is 24, expected 16}}
+  %0 = kernel.all_gather %x over 2 : (tensor<?x8xf32>) -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+func.func @sum_of_one_rank(%x: tensor<?x8xf32>) {
+  // expected-error @below {{attribute 'ranks' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 2}}
+  %0 = kernel.all_reduce %x over 1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @sum_of_what_nothing_takes(%x: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.all_reduce' op has extra operands and no epilogue}}
+  %0 = kernel.all_reduce %x over 2 extras(%x) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return
 }

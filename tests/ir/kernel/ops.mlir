@@ -170,3 +170,20 @@ func.func @sample(%logits: tensor<?x512xf32>, %draws: tensor<?x4xi32>) {
   %0 = kernel.sample %logits by %draws : (tensor<?x512xf32>, tensor<?x4xi32>) -> tensor<?xi32>
   return
 }
+
+// CHECK-LABEL: func.func @collectives
+func.func @collectives(%tokens: tensor<?xi32>, %table: tensor<52x8xbf16>, %rank: tensor<1xi32>, %y: tensor<?x8xf32>) {
+  // CHECK: kernel.embed %{{.*}}, %{{.*}} rank(%{{.*}}) : (tensor<?xi32>, tensor<52x8xbf16>, tensor<1xi32>) -> tensor<?x8xf32>
+  %x = kernel.embed %tokens, %table rank(%rank) : (tensor<?xi32>, tensor<52x8xbf16>, tensor<1xi32>) -> tensor<?x8xf32>
+  // CHECK: kernel.all_reduce %{{.*}} over 2 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %0 = kernel.all_reduce %x over 2 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: kernel.all_reduce %{{.*}} over 4 extras(%{{.*}}) epilogue {
+  %1 = kernel.all_reduce %x over 4 extras(%y) epilogue {
+  ^bb0(%sum: f32, %residual: f32):
+    %s = arith.addf %residual, %sum : f32
+    kernel.yield %s
+  } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: kernel.all_gather %{{.*}} over 2 : (tensor<?x8xf32>) -> tensor<?x16xf32>
+  %2 = kernel.all_gather %x over 2 : (tensor<?x8xf32>) -> tensor<?x16xf32>
+  return
+}

@@ -439,3 +439,19 @@ func.func @approximation_of_nothing() attributes {llama.approximation = #llama.a
 func.func @negative_top_k() attributes {llama.approximation = #llama.approximation<exp = poly3, top_k = -1>} {
   return
 }
+
+// -----
+
+func.func @shard_of_no_dimension() {
+  // expected-error @below {{expects a shard of one of its 1 dimensions, got #llama.shard<dim = 1, parts = 2, ranks = 2>}}
+  %w = llama.weight "norm" {shard = #llama.shard<dim = 1, parts = 2, ranks = 2>} : tensor<64xf32>
+  return
+}
+
+// -----
+
+func.func @shard_of_parts_that_do_not_divide() {
+  // expected-error @below {{#llama.shard expects a dimension, and parts that divide the ranks, got dimension 0, 3 parts and 4 ranks}}
+  %w = llama.weight "norm" {shard = #llama.shard<dim = 0, parts = 3, ranks = 4>} : tensor<64xf32>
+  return
+}

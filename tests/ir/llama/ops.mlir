@@ -125,3 +125,16 @@ func.func @fused_attention(%q: tensor<?x9x64xf32>, %state: !kv, %positions: tens
 }
 
 }
+
+// CHECK-LABEL: func.func @collectives
+func.func @collectives(%tokens: tensor<?xi32>, %rank: tensor<1xi32>) -> tensor<?x128xf32> {
+  // CHECK: llama.weight "tok_embeddings" {shard = #llama.shard<dim = 0, parts = 2, ranks = 4>} : tensor<52x64xbf16>
+  %table = llama.weight "tok_embeddings" {shard = #llama.shard<dim = 0, parts = 2, ranks = 4>} : tensor<52x64xbf16>
+  // CHECK: llama.embedding %{{.*}}, %{{.*}}, %{{.*}} : (tensor<?xi32>, tensor<52x64xbf16>, tensor<1xi32>) -> tensor<?x64xf32>
+  %0 = llama.embedding %tokens, %table, %rank : (tensor<?xi32>, tensor<52x64xbf16>, tensor<1xi32>) -> tensor<?x64xf32>
+  // CHECK: llama.all_reduce %{{.*}} over 2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %1 = llama.all_reduce %0 over 2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  // CHECK: llama.all_gather %{{.*}} over 2 : (tensor<?x64xf32>) -> tensor<?x128xf32>
+  %2 = llama.all_gather %1 over 2 : (tensor<?x64xf32>) -> tensor<?x128xf32>
+  return %2 : tensor<?x128xf32>
+}

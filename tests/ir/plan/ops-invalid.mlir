@@ -73,8 +73,8 @@ plan.kernel @counters_of_no_geometry(activation, weight, counters, result) famil
 
 // -----
 
-// expected-error @below {{'plan.kernel' op has a parameter of role 8, expected one of 0 to 7}}
-"plan.kernel"() <{family = "embed", geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, params = array<i32: 0, 1, 8>, roles = [], sym_name = "unknown_role"}> ({
+// expected-error @below {{'plan.kernel' op has a parameter of role 9, expected one of 0 to 8}}
+"plan.kernel"() <{family = "embed", geometry = #plan.geometry<items = 1, rowBlock = 0, scratch = 0>, params = array<i32: 0, 1, 9>, roles = [], sym_name = "unknown_role"}> ({
 ^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
   %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
 }) : () -> ()

@@ -207,6 +207,33 @@ const Nonsense all[] = {
     {"WeightShapeOfALayersName",
      [](PlanT &p) { rename(p, "layers.1.attention.wk"); },
      "shape: expected [8, 8], got [1, 96]"},
+    // Ranks.
+    {"RanksNone", [](PlanT &p) { p.ranks = 0; }, "ranks: expected 1 to 64"},
+    {"RanksMany", [](PlanT &p) { p.ranks = 65; }, "ranks: expected 1 to 64"},
+    {"ExchangeHuge", [](PlanT &p) { p.exchangeBytes = hugeUnsigned; },
+     "exchange area: expected a number below"},
+    {"WeightOfMoreParts", [](PlanT &p) { p.weights[0]->parts = 2; },
+     "parts: expected 1 to 1, got 2"},
+    {"WeightOfPartsThatDoNotDivide",
+     [](PlanT &p) {
+       p.ranks = 4;
+       p.weights[0]->parts = 3;
+     },
+     "parts: expected a divisor of 4, got 3"},
+    {"WeightSplitNowhere", [](PlanT &p) { p.weights[0]->splitDim = 2; },
+     "split dimension: expected 0 to 1, got 2"},
+    {"PeersOutside",
+     [](PlanT &p) {
+       p.exchangeBytes = 64;
+       setOperand(p, schema::OperandKind::Peers, 0, 64);
+     },
+     "operand 2: offset in the exchange area: expected a number below 64"},
+    {"PeersAsAnActivation",
+     [](PlanT &p) {
+       p.exchangeBytes = 64;
+       setOperand(p, schema::OperandKind::Peers, 0, 0);
+     },
+     "expected one for a parameter of role Activation, got Peers"},
     // Weights that are referenced.
     {"SourceAndSection",
      [](PlanT &p) {
@@ -419,8 +446,8 @@ const Nonsense all[] = {
      "8"},
     // Operands.
     {"OperandKind",
-     [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(6), 0, 0); },
-     "operand 2: kind: expected 0 to 5, got 6"},
+     [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(8), 0, 0); },
+     "operand 2: kind: expected 0 to 7, got 8"},
     {"OperandArena",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Arena, 0, 832); },
      "operand 2: arena offset: expected a number below 832, got 832"},
@@ -431,8 +458,8 @@ const Nonsense all[] = {
      [](PlanT &p) { setOperand(p, schema::OperandKind::Kv, 2, 0); },
      "operand 2: kv layer: expected a number below 2, got 2"},
     {"OperandInput",
-     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 6, 0); },
-     "operand 2: input: expected a number below 6, got 6"},
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 7, 0); },
+     "operand 2: input: expected a number below 7, got 7"},
     {"OperandInputOffset",
      [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 0, 96); },
      "operand 2: offset in the input: expected 0, got 96"},
@@ -474,9 +501,9 @@ const Nonsense all[] = {
     // Parameters and their operands.
     {"ParamRole",
      [](PlanT &p) {
-       p.kernels[0]->params[0] = static_cast<schema::ParamRole>(8);
+       p.kernels[0]->params[0] = static_cast<schema::ParamRole>(9);
      },
-     "kernel 0: role of a parameter: expected a number below 8, got 8"},
+     "kernel 0: role of a parameter: expected a number below 9, got 9"},
     {"OperandTooMany",
      [](PlanT &p) { firstLaunch(p).operands.emplace_back(); },
      "operands: expected 6, one for each parameter, got 7"},

@@ -1,0 +1,345 @@
+//===- Shard.cpp - A step becomes that of one of several ranks ------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The split of Megatron-LM (Shoeybi et al. 2019, section 3): what makes heads,
+// hidden features and the vocabulary is cut by rows, wo and w2, which consume
+// heads and features, by columns. So each layer has two sums over the ranks.
+//
+// Walks the function once in order. Each value is whole on every rank, or split
+// over the ranks by heads or columns; an op's types are inferred again from
+// its operands' parts. A product that sums a part of the columns is followed by
+// its llama.all_reduce, logits by a llama.all_gather. What would need another
+// collective is refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+#include "runtime/base/ModelConfig.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace llamac {
+
+#define GEN_PASS_DEF_SHARD
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Which dimension of a weight is split, and by what.
+struct WeightSplit {
+  StringLiteral name; ///< The last part of the canonical name.
+  int64_t dim;
+  bool isOfKvHeads = false; ///< Of which a rank has at least one.
+};
+
+constexpr WeightSplit weightSplits[] = {{"tok_embeddings", 0},
+                                        {"output", 0},
+                                        {"wq", 0},
+                                        {"bq", 0},
+                                        {"wk", 0, true},
+                                        {"bk", 0, true},
+                                        {"wv", 0, true},
+                                        {"bv", 0, true},
+                                        {"wo", 1},
+                                        {"w1", 0},
+                                        {"w3", 0},
+                                        {"w2", 1}};
+
+const WeightSplit *splitOf(StringRef weight) {
+  const StringRef name = weight.rsplit('.').second;
+  const auto *split = llvm::find_if(weightSplits, [&](const WeightSplit &row) {
+    return row.name == (name.empty() ? weight : name);
+  });
+  return split == std::end(weightSplits) ? nullptr : split;
+}
+
+class Sharding {
+public:
+  Sharding(func::FuncOp step, int64_t ranks)
+      : step(step), builder(step.getContext()), ranks(ranks) {}
+
+  /// Rewrites the step. Emits an error where that cannot be.
+  LogicalResult run();
+
+private:
+  LogicalResult shardCaches();
+  LogicalResult shard(Operation *op);
+  LogicalResult shard(llama::WeightOp weight);
+  LogicalResult shard(llama::SplitHeadsOp op);
+  LogicalResult shard(llama::EmbeddingOp op);
+  LogicalResult shard(llama::LinearOp op);
+  LogicalResult shard(func::ReturnOp op);
+  LogicalResult requireAlike(Operation *op, ValueRange operands);
+  LogicalResult inferTypes(Operation *op);
+
+  bool isSplit(Value value) const { return split.contains(value); }
+  llama::ShardAttr shardOf(Value weight) const {
+    auto op = weight.getDefiningOp<llama::WeightOp>();
+    return op ? op.getShardAttr() : llama::ShardAttr();
+  }
+
+  /// Parts into which `size` units, `what`, are cut by `parts`.
+  FailureOr<int64_t> partOf(Operation *op, int64_t size, int64_t parts,
+                            const Twine &what) {
+    if (size % parts == 0)
+      return size / parts;
+    return op->emitError() << size << " " << what << " cannot be split over "
+                           << ranks << " ranks";
+  }
+
+  /// Lets the sum over the ranks of what `op` makes stand for its result, and
+  /// calls the rank's own part of it another name.
+  void reduce(Operation *op) {
+    Value partial = op->getResult(0);
+    builder.setInsertionPointAfter(op);
+    auto sum = builder.create<llama::AllReduceOp>(
+        op->getLoc(), partial, builder.getI64IntegerAttr(ranks));
+    partial.replaceAllUsesExcept(sum.getResult(), sum);
+    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
+      op->setLoc(NameLoc::get(
+          builder.getStringAttr(name.getName().getValue() + ".partial")));
+  }
+
+  func::FuncOp step;
+  OpBuilder builder;
+  const int64_t ranks;
+  int64_t kvParts = 1; ///< Into which the heads of the caches are cut.
+  Value rank;          ///< The argument.
+  llvm::DenseSet<Value> split;
+};
+
+} // namespace
+
+LogicalResult Sharding::run() {
+  if (failed(shardCaches()))
+    return failure();
+  const auto role = llama::StepRoleAttr::get(
+      builder.getContext(), llama::StepRole::Rank, std::nullopt);
+  const unsigned number = step.getNumArguments();
+  step.insertArgument(number, RankedTensorType::get({1}, builder.getI32Type()),
+                      builder.getDictionaryAttr(builder.getNamedAttr(
+                          llama::LlamaDialect::getRoleAttrName(), role)),
+                      NameLoc::get(builder.getStringAttr("rank")));
+  rank = step.getArgument(number);
+  for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
+    if (failed(shard(&op)))
+      return failure();
+  Operation *end = step.getBody().front().getTerminator();
+  step.setFunctionType(builder.getFunctionType(
+      step.getBody().getArgumentTypes(), end->getOperandTypes()));
+  return success();
+}
+
+/// A rank has some of the KV heads, or, where there are fewer than ranks, one
+/// that others have too.
+LogicalResult Sharding::shardCaches() {
+  for (BlockArgument argument : step.getArguments()) {
+    auto kv = dyn_cast<llama::KVType>(argument.getType());
+    if (!kv)
+      continue;
+    const int64_t heads = kv.getHeads();
+    kvParts = std::min(heads, ranks);
+    if (heads % kvParts != 0 || ranks % kvParts != 0)
+      return step.emitError()
+             << heads << " KV heads cannot be split over " << ranks << " ranks";
+    argument.setType(llama::KVType::get(builder.getContext(), heads / kvParts,
+                                        kv.getSize()));
+    split.insert(argument);
+  }
+  return success();
+}
+
+LogicalResult Sharding::shard(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<llama::WeightOp, llama::SplitHeadsOp, llama::EmbeddingOp,
+            llama::LinearOp, func::ReturnOp>(
+          [&](auto known) { return shard(known); })
+      .Case<llama::CacheIndexOp, llama::CausalMaskOp>(
+          [](auto) { return success(); }) // Of positions, which all ranks have.
+      .Case<llama::BiasOp>([&](llama::BiasOp bias) {
+        if (isSplit(bias.getX()) == (shardOf(bias.getWeight()) != nullptr))
+          return inferTypes(bias);
+        return LogicalResult(bias.emitError("adds a whole vector to a part"));
+      })
+      .Case<llama::RMSNormOp>([&](llama::RMSNormOp norm) -> LogicalResult {
+        const bool ofHeads = cast<ShapedType>(norm.getType()).getRank() == 3;
+        if (ofHeads || !isSplit(norm.getX()))
+          return inferTypes(norm);
+        return norm.emitError("normalises whole rows of heads, of which each "
+                              "rank has a part");
+      })
+      .Case<llama::AddOp, llama::MulOp>([&](auto binary) {
+        return failed(requireAlike(binary, binary->getOperands()))
+                   ? failure()
+                   : inferTypes(binary);
+      })
+      .Default([&](Operation *other) { return inferTypes(other); });
+}
+
+LogicalResult Sharding::requireAlike(Operation *op, ValueRange operands) {
+  if (llvm::all_equal(llvm::map_range(
+          operands, [&](Value operand) { return isSplit(operand); })))
+    return success();
+  return op->emitError("combines a whole value and a part");
+}
+
+/// Infers the types of `op` again; its results are split where an operand is.
+LogicalResult Sharding::inferTypes(Operation *op) {
+  if (llvm::none_of(op->getOperands(),
+                    [&](Value operand) { return isSplit(operand); }))
+    return success();
+  SmallVector<Type> types;
+  auto inferred = dyn_cast<InferTypeOpInterface>(op);
+  if (!inferred || failed(inferred.inferReturnTypes(
+                       builder.getContext(), op->getLoc(), op->getOperands(),
+                       op->getAttrDictionary(), op->getPropertiesStorage(),
+                       op->getRegions(), types)))
+    return op->emitError("cannot be split over ranks");
+  for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
+    result.setType(type);
+    split.insert(result);
+  }
+  return success();
+}
+
+LogicalResult Sharding::shard(llama::WeightOp weight) {
+  const WeightSplit *row = splitOf(weight.getName());
+  if (!row)
+    return success();
+  const int64_t parts = row->isOfKvHeads ? kvParts : ranks;
+  RankedTensorType type = weight.getResult().getType();
+  SmallVector<int64_t> shape(type.getShape());
+  const FailureOr<int64_t> part = partOf(weight, shape[row->dim], parts,
+                                         row->dim == 0 ? "rows" : "columns");
+  if (failed(part))
+    return failure();
+  shape[row->dim] = *part;
+  if (auto quant = dyn_cast<llama::QuantType>(type.getElementType());
+      quant && row->dim == 1 && *part % quant.getBlockElements() != 0)
+    return weight.emitError()
+           << "columns cannot be split over " << ranks << " ranks: " << *part
+           << " of them are not whole blocks of " << quant.getBlockElements();
+  weight.getResult().setType(type.clone(shape));
+  weight.setShardAttr(
+      llama::ShardAttr::get(builder.getContext(), row->dim, parts, ranks));
+  return success();
+}
+
+LogicalResult Sharding::shard(llama::SplitHeadsOp op) {
+  if (!isSplit(op.getX()))
+    return success();
+  // Heads keep their size.
+  const int64_t size = op.getType().getDimSize(2);
+  const int64_t columns =
+      cast<RankedTensorType>(op.getX().getType()).getDimSize(1);
+  if (columns % size != 0)
+    return op.emitError() << op.getHeads() << " heads cannot be split over "
+                          << ranks << " ranks";
+  op.setHeads(columns / size);
+  return inferTypes(op);
+}
+
+LogicalResult Sharding::shard(llama::EmbeddingOp op) {
+  if (!shardOf(op.getTable()))
+    return success();
+  op.getRankMutable().assign(rank);
+  reduce(op);
+  return success();
+}
+
+LogicalResult Sharding::shard(llama::LinearOp op) {
+  const llama::ShardAttr shard = shardOf(op.getWeight());
+  const bool takesPart = shard && shard.getDim() == 1;
+  if (takesPart != isSplit(op.getX()))
+    return op.emitError(takesPart
+                            ? "multiplies a whole value by a part of columns"
+                            : "multiplies a part by a weight of whole columns");
+  const RankedTensorType type = op.getType();
+  const int64_t rows = cast<ShapedType>(op.getWeight().getType()).getDimSize(0);
+  op.getResult().setType(type.clone({type.getDimSize(0), rows}));
+  if (takesPart)
+    reduce(op);
+  else if (shard)
+    split.insert(op.getResult());
+  return success();
+}
+
+/// Every rank gives the logits of the whole vocabulary.
+LogicalResult Sharding::shard(func::ReturnOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isSplit(operand.get()) || isa<llama::KVType>(operand.get().getType()))
+      continue;
+    builder.setInsertionPoint(op);
+    auto gather = builder.create<llama::AllGatherOp>(
+        operand.get().getLoc(), operand.get(),
+        builder.getI64IntegerAttr(ranks));
+    operand.set(gather.getResult());
+  }
+  return success();
+}
+
+/// The numbers of ranks over which a step can be split, up to mostRanks.
+static SmallVector<int64_t> possibleRanks(func::FuncOp step) {
+  ScopedDiagnosticHandler silent(step.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  SmallVector<int64_t> possible = {1};
+  for (int64_t ranks = 2; ranks <= mostRanks; ++ranks) {
+    OwningOpRef<func::FuncOp> trial = step.clone();
+    if (succeeded(Sharding(*trial, ranks).run()))
+      possible.push_back(ranks);
+  }
+  return possible;
+}
+
+namespace {
+
+struct Shard : impl::ShardBase<Shard> {
+  using ShardBase::ShardBase;
+
+  void runOnOperation() override {
+    func::FuncOp step = getOperation();
+    OwningOpRef<func::FuncOp> trial = step.clone();
+    std::string why;
+    {
+      ScopedDiagnosticHandler collect(
+          &getContext(), [&](Diagnostic &diagnostic) {
+            if (!why.empty())
+              return success();
+            llvm::raw_string_ostream os(why);
+            if (auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
+                name && name != step.getLoc())
+              os << name.getName().getValue() << ": ";
+            os << diagnostic;
+            return success();
+          });
+      if (succeeded(Sharding(*trial, ranks).run())) {
+        step.getBody().takeBody(trial->getBody());
+        step->setAttrs(trial->getOperation()->getAttrDictionary());
+        return;
+      }
+    }
+    InFlightDiagnostic error = step.emitError() << why << "; expected ";
+    llvm::interleaveComma(possibleRanks(step), error,
+                          [&](int64_t number) { error << number; });
+    error << " ranks, got " << int64_t{ranks};
+    error.report();
+    signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace llamac

@@ -1,0 +1,439 @@
+//===- DeviceGroup.cpp - The devices of all ranks as one ------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A buffer of the group stands for one on each device, and its address is that
+// of rank 0's: what is bound to a program is found again by it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/engine/DeviceGroup.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/cpu/ThreadPool.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+namespace llamac {
+
+namespace {
+
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+/// The buffers of the group by the addresses of rank 0's.
+class AddressTable {
+public:
+  void add(const Buffers &ofRanks);
+  void remove(const Buffer &first);
+
+  /// The address on `rank` that `address` is on rank 0; null for null.
+  void *onRank(size_t rank, void *address) const;
+
+private:
+  struct Range {
+    uint64_t size;
+    std::vector<void *> starts; ///< By rank.
+  };
+
+  mutable std::mutex mutex;
+  std::map<const uint8_t *, Range> ranges;
+};
+
+class GroupBuffer final : public Buffer {
+public:
+  GroupBuffer(Buffers buffers, std::shared_ptr<AddressTable> addresses)
+      : Buffer(buffers.front()->address(), buffers.front()->size()),
+        ofRanks(std::move(buffers)), addresses(std::move(addresses)) {
+    this->addresses->add(ofRanks);
+  }
+  ~GroupBuffer() override { addresses->remove(*ofRanks.front()); }
+
+  Buffer &onRank(size_t rank) const { return *ofRanks[rank]; }
+
+private:
+  Buffers ofRanks;
+  std::shared_ptr<AddressTable> addresses;
+};
+
+class DeviceGroup final : public Device {
+public:
+  explicit DeviceGroup(std::vector<std::shared_ptr<Device>> devices)
+      : devices(std::move(devices)),
+        threadsOfRanks(static_cast<int>(this->devices.size())) {}
+
+  /// Tells each device its number.
+  absl::Status number();
+
+  std::string describe() const override;
+  std::string identity(const schema::PlanT &plan) const override;
+  std::string arithmetic(const schema::PlanT &plan) const override;
+  int threads() const override;
+  absl::Status check() override;
+  absl::Status forEach(size_t count,
+                       absl::FunctionRef<void(size_t)> work) override {
+    return devices.front()->forEach(count, work);
+  }
+  absl::StatusOr<std::optional<DeviceMemory>> memory() override;
+  absl::Status reserve(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
+  absl::StatusOr<std::unique_ptr<Buffer>> allocateUnset(uint64_t size) override;
+  bool sharesInPlace() const override {
+    return devices.front()->sharesInPlace();
+  }
+  absl::StatusOr<std::unique_ptr<Buffer>>
+  share(absl::Span<const uint8_t> bytes) override;
+  absl::Status write(Buffer &buffer, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override;
+  absl::StatusOr<std::unique_ptr<Upload>>
+  newUpload(uint64_t /*pieceBytes*/) override {
+    return internalError("uploads are to the devices of a group, as what they "
+                         "bring differs");
+  }
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const Buffer &buffer, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override;
+  absl::StatusOr<std::unique_ptr<LoadedCode>>
+  loadCode(std::shared_ptr<const PlanReader> plan) override;
+
+  std::vector<Device *> ranks() override;
+  std::unique_ptr<Buffer> join(Buffers buffers) override {
+    return std::make_unique<GroupBuffer>(std::move(buffers), addresses);
+  }
+
+  /// `bindings` as they are on `rank`.
+  ProgramBindings onRank(size_t rank, const ProgramBindings &bindings) const;
+
+  /// For `rank` to read: where byte `offset` of the exchange area of each rank
+  /// is.
+  absl::StatusOr<std::unique_ptr<Buffer>> peerTable(size_t rank, void *exchange,
+                                                    uint64_t offset) const;
+
+  /// Calls `work` with each rank, at the same time.
+  absl::Status runRanks(absl::FunctionRef<absl::Status(size_t)> work);
+
+  size_t size() const { return devices.size(); }
+
+private:
+  template <typename Make>
+  absl::StatusOr<std::unique_ptr<Buffer>> onEach(Make make);
+  template <typename Do> absl::Status forEachRank(Do work);
+
+  std::vector<std::shared_ptr<Device>> devices; ///< By rank.
+  Buffers numbers;                              ///< i32 [1] of each rank.
+  std::shared_ptr<AddressTable> addresses = std::make_shared<AddressTable>();
+  std::mutex running;
+  ThreadPool threadsOfRanks; ///< One that waits for each rank's device.
+};
+
+class GroupProgram final : public PreparedProgram {
+public:
+  GroupProgram(DeviceGroup &group, const schema::ProgramT &program,
+               Buffers peerTables,
+               std::vector<std::unique_ptr<PreparedProgram>> programs,
+               bool waitForEachOther)
+      : PreparedProgram(program), group(group),
+        peerTables(std::move(peerTables)), ofRanks(std::move(programs)),
+        waitForEachOther(waitForEachOther) {}
+
+  absl::Status run(const StepShape &shape,
+                   absl::FunctionRef<void()> meanwhile) override;
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override;
+
+private:
+  DeviceGroup &group;
+  Buffers peerTables; ///< That the programs read.
+  std::vector<std::unique_ptr<PreparedProgram>> ofRanks;
+  const bool waitForEachOther;
+};
+
+class GroupCode final : public LoadedCode {
+public:
+  GroupCode(DeviceGroup &group, std::shared_ptr<const PlanReader> plan,
+            std::vector<std::unique_ptr<LoadedCode>> code)
+      : group(group), plan(std::move(plan)), ofRanks(std::move(code)) {}
+
+  std::string isa() const override { return ofRanks.front()->isa(); }
+  absl::StatusOr<std::unique_ptr<PreparedProgram>>
+  prepare(size_t program, const ProgramBindings &bindings) override;
+
+private:
+  DeviceGroup &group;
+  std::shared_ptr<const PlanReader> plan;
+  std::vector<std::unique_ptr<LoadedCode>> ofRanks;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+static const uint8_t *startOf(const Buffer &buffer) {
+  return static_cast<const uint8_t *>(buffer.address());
+}
+
+void AddressTable::add(const Buffers &ofRanks) {
+  Range range{ofRanks.front()->size(), {}};
+  for (const auto &buffer : ofRanks)
+    range.starts.push_back(buffer->address());
+  const std::lock_guard<std::mutex> lock(mutex);
+  ranges[startOf(*ofRanks.front())] = std::move(range);
+}
+
+void AddressTable::remove(const Buffer &first) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  ranges.erase(startOf(first));
+}
+
+void *AddressTable::onRank(size_t rank, void *address) const {
+  if (!address)
+    return nullptr;
+  const auto *byte = static_cast<const uint8_t *>(address);
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto range = ranges.upper_bound(byte);
+  if (range == ranges.begin())
+    return nullptr;
+  --range;
+  return static_cast<uint8_t *>(range->second.starts[rank]) +
+         (byte - range->first);
+}
+
+ProgramBindings DeviceGroup::onRank(size_t rank,
+                                    const ProgramBindings &bindings) const {
+  ProgramBindings own = bindings;
+  auto move = [&](void *&address) {
+    address = addresses->onRank(rank, address);
+  };
+  for (void **address : {&own.arena, &own.counters, &own.exchange})
+    move(*address);
+  for (auto *list : {&own.weights, &own.kv, &own.inputs, &own.constants})
+    for (void *&address : *list)
+      move(address);
+  own.inputs[static_cast<size_t>(schema::InputRole::Rank)] =
+      numbers[rank]->address();
+  return own;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+DeviceGroup::peerTable(size_t rank, void *exchange, uint64_t offset) const {
+  std::vector<uint8_t *> table;
+  for (size_t peer = 0; peer < size(); ++peer)
+    table.push_back(static_cast<uint8_t *>(addresses->onRank(peer, exchange)) +
+                    offset);
+  Device &device = *devices[rank];
+  const uint64_t bytes = table.size() * sizeof(uint8_t *);
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
+                          device.allocate(bytes));
+  LLAMAC_RETURN_IF_ERROR(device.write(
+      *buffer, 0, {reinterpret_cast<const uint8_t *>(table.data()), bytes}));
+  return buffer;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+static Buffer &onRank(const Buffer &buffer, size_t rank) {
+  return static_cast<const GroupBuffer &>(buffer).onRank(rank);
+}
+
+/// A buffer of those that `make` gives for each device.
+template <typename Make>
+absl::StatusOr<std::unique_ptr<Buffer>> DeviceGroup::onEach(Make make) {
+  Buffers buffers;
+  for (const auto &device : devices) {
+    LLAMAC_ASSIGN_OR_RETURN(buffers.emplace_back(), make(*device));
+  }
+  return join(std::move(buffers));
+}
+
+/// Calls `work` with each device and its rank; stops at the first error.
+template <typename Do> absl::Status DeviceGroup::forEachRank(Do work) {
+  for (size_t rank = 0; rank < devices.size(); ++rank)
+    LLAMAC_RETURN_IF_ERROR(work(*devices[rank], rank));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceGroup::number() {
+  return forEachRank([&](Device &device, size_t rank) -> absl::Status {
+    LLAMAC_ASSIGN_OR_RETURN(numbers.emplace_back(),
+                            device.allocate(sizeof(int32_t)));
+    const auto number = static_cast<int32_t>(rank);
+    return device.write(
+        *numbers.back(), 0,
+        {reinterpret_cast<const uint8_t *>(&number), sizeof number});
+  });
+}
+
+absl::StatusOr<std::optional<DeviceMemory>> DeviceGroup::memory() {
+  std::optional<DeviceMemory> least;
+  for (const auto &device : devices) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                            device->memory());
+    if (!memory)
+      return memory;
+    if (!least || memory->free < least->free)
+      least = memory;
+  }
+  return least;
+}
+
+absl::Status DeviceGroup::reserve(uint64_t size) {
+  return forEachRank(
+      [&](Device &device, size_t) { return device.reserve(size); });
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> DeviceGroup::allocate(uint64_t size) {
+  return onEach([&](Device &device) { return device.allocate(size); });
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+DeviceGroup::allocateDense(uint64_t size) {
+  return onEach([&](Device &device) { return device.allocateDense(size); });
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+DeviceGroup::allocateUnset(uint64_t size) {
+  return onEach([&](Device &device) { return device.allocateUnset(size); });
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+DeviceGroup::share(absl::Span<const uint8_t> bytes) {
+  return onEach([&](Device &device) { return device.share(bytes); });
+}
+
+absl::Status DeviceGroup::write(Buffer &buffer, uint64_t offset,
+                                absl::Span<const uint8_t> bytes) {
+  return forEachRank([&](Device &device, size_t rank) {
+    return device.write(llamac::onRank(buffer, rank), offset, bytes);
+  });
+}
+
+absl::StatusOr<absl::Span<const uint8_t>>
+DeviceGroup::read(const Buffer &buffer, uint64_t offset, uint64_t size,
+                  std::vector<uint8_t> &staging) {
+  return devices.front()->read(llamac::onRank(buffer, 0), offset, size,
+                               staging);
+}
+
+//===----------------------------------------------------------------------===//
+// The devices
+//===----------------------------------------------------------------------===//
+
+std::string DeviceGroup::describe() const {
+  return absl::StrCat(size(), " ranks of ", devices.front()->describe());
+}
+
+std::string DeviceGroup::identity(const schema::PlanT &plan) const {
+  return absl::StrCat(size(), " ranks of ", devices.front()->identity(plan));
+}
+
+std::string DeviceGroup::arithmetic(const schema::PlanT &plan) const {
+  return absl::StrCat(size(), " ranks of ", devices.front()->arithmetic(plan));
+}
+
+int DeviceGroup::threads() const {
+  return std::accumulate(
+      devices.begin(), devices.end(), 0,
+      [](int sum, const auto &device) { return sum + device->threads(); });
+}
+
+absl::Status DeviceGroup::check() {
+  return forEachRank([](Device &device, size_t) { return device.check(); });
+}
+
+std::vector<Device *> DeviceGroup::ranks() {
+  std::vector<Device *> all;
+  all.reserve(devices.size());
+  for (const auto &device : devices)
+    all.push_back(device.get());
+  return all;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCode>>
+DeviceGroup::loadCode(std::shared_ptr<const PlanReader> plan) {
+  std::vector<std::unique_ptr<LoadedCode>> code;
+  for (const auto &device : devices) {
+    LLAMAC_ASSIGN_OR_RETURN(code.emplace_back(), device->loadCode(plan));
+  }
+  return std::make_unique<GroupCode>(*this, std::move(plan), std::move(code));
+}
+
+absl::Status
+DeviceGroup::runRanks(absl::FunctionRef<absl::Status(size_t)> work) {
+  if (threadsOfRanks.isForked())
+    return forkedError(describe(), "loaded the model", "load the model");
+  std::vector<absl::Status> statuses(size());
+  const std::lock_guard<std::mutex> lock(running);
+  threadsOfRanks.run([&](int rank) { statuses[rank] = work(rank); });
+  for (absl::Status &status : statuses)
+    LLAMAC_RETURN_IF_ERROR(std::move(status));
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
+  const schema::ProgramT &schema = *plan->plan().programs[program];
+  std::vector<std::unique_ptr<PreparedProgram>> programs;
+  Buffers tables;
+  for (size_t rank = 0; rank < group.size(); ++rank) {
+    ProgramBindings own = group.onRank(rank, bindings);
+    for (const auto &launch : schema.launches)
+      for (const schema::Operand &operand : launch->operands) {
+        if (operand.kind() != schema::OperandKind::Peers ||
+            own.peers.contains(operand.offset()))
+          continue;
+        LLAMAC_ASSIGN_OR_RETURN(
+            tables.emplace_back(),
+            group.peerTable(rank, bindings.exchange, operand.offset()));
+        own.peers[operand.offset()] = tables.back()->address();
+      }
+    LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
+                            ofRanks[rank]->prepare(program, own));
+  }
+  return std::make_unique<GroupProgram>(group, schema, std::move(tables),
+                                        std::move(programs),
+                                        group.ranks().front()->waitsForRanks());
+}
+
+absl::Status GroupProgram::run(const StepShape &shape,
+                               absl::FunctionRef<void()> /*meanwhile*/) {
+  if (waitForEachOther)
+    return group.runRanks(
+        [&](size_t rank) { return ofRanks[rank]->run(shape); });
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  for (size_t launch = 0; launch < program.launches.size(); ++launch)
+    if (rowsOf(*program.launches[launch], shape) != 0)
+      LLAMAC_RETURN_IF_ERROR(runLaunch(launch, shape));
+  return absl::OkStatus();
+}
+
+absl::Status GroupProgram::runLaunch(size_t launch, const StepShape &shape) {
+  for (const auto &own : ofRanks)
+    LLAMAC_RETURN_IF_ERROR(own->runLaunch(launch, shape));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Device>>
+groupDevices(std::vector<std::shared_ptr<Device>> devices) {
+  auto group = std::make_shared<DeviceGroup>(std::move(devices));
+  LLAMAC_RETURN_IF_ERROR(group->number());
+  return group;
+}
+
+} // namespace llamac

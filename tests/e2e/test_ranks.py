@@ -1,0 +1,196 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A model that is split over ranks computes what the whole model computes."""
+
+import json
+import re
+import unittest
+
+import support
+from support import LLAMAC_RUN, UNSUPPORTED, USAGE
+
+support.require("numpy", "gguf")
+
+import model_families as families
+import numpy as np
+
+from llama_numpy import Config, forward
+from make_model import quantise, random_weights, write_gguf
+from test_logits import CPU_TOLERANCE, INT8_TOLERANCE, REFERENCE_TOLERANCE, TOKENS
+
+# Nothing is rounded but by fp32 itself.
+EXACT = ("--exact", "--kv-type", "f32")
+RANKS = (1, 2, 4)
+# Name: shape, family, format of the matrices.
+MODELS = {
+    "shapes of 1B": (Config(2048, 2, 32, 8, vocab=512, ffn_dim_multiplier=1.5, tied=True), families.LLAMA, "BF16"),
+    "two KV heads": (Config(256, 3, 8, 2, vocab=508, multiple_of=128), families.LLAMA, "Q8_0"),
+    "biases": (Config(256, 2, 8, 4, vocab=500, qkv_bias=True, tied=True), families.QWEN2, "F16"),
+    "norms of heads": (Config(256, 2, 8, 4, vocab=500, head_size=64, qk_norm="head"), families.QWEN3, "BF16"),
+}
+
+
+class RanksCase(support.TestCase):
+    def model(self, name):
+        """A GGUF file, and the float64 forward of what it holds."""
+        config, family, type_name = MODELS[name]
+        stored, values = quantise(random_weights(config, "bf16", 1), type_name)
+        path = write_gguf(self.path(f"{name.replace(' ', '-')}.gguf"), config, stored, family=family)
+        return path, lambda tokens: forward(config, values, tokens)
+
+    def random_tokens(self, name, count):
+        return np.random.default_rng(2).integers(0, MODELS[name][0].vocab, count).tolist()
+
+    def check(self, found, expected, tolerance):
+        self.assertLessEqual(np.abs(found - expected).max() / np.abs(expected).max(), tolerance)
+
+
+class Logits(RanksCase):
+    def test_are_those_of_float64(self):
+        for name, (_, _, type_name) in MODELS.items():
+            model, expected = self.model(name)
+            tokens = self.random_tokens(name, TOKENS)
+            expected = expected(tokens)
+            rounded = INT8_TOLERANCE if type_name == "Q8_0" else CPU_TOLERANCE
+            for ranks in RANKS:
+                for chunk in support.by_tier((7,), (TOKENS, 7, 1)):
+                    with self.subTest(name, ranks=ranks, chunk=chunk):
+                        flags = ("--ranks", ranks, "--chunk", chunk)
+                        self.check(self.logits(model, tokens, "cpu", *flags, *EXACT), expected, REFERENCE_TOLERANCE)
+                        self.check(self.logits(model, tokens, "cpu", *flags), expected, rounded)
+                with self.subTest(name, ranks=ranks, target="reference"):
+                    found = self.logits(model, tokens, "reference", "--ranks", ranks)
+                    self.check(found, expected, REFERENCE_TOLERANCE)
+
+    def test_are_the_same_bits_in_every_run(self):
+        name = "two KV heads"
+        model, _ = self.model(name)
+        tokens = self.random_tokens(name, TOKENS)
+        for ranks in RANKS[1:]:
+            runs = {
+                self.logits(model, tokens, "cpu", "--ranks", ranks, "--chunk", 5, "-t", threads).tobytes()
+                for threads in (ranks, 2 * ranks) * support.by_tier(2, 5)
+            }
+            self.assertEqual(len(runs), 1)
+
+    def test_every_pass_is_checked(self):
+        model, _ = self.model("two KV heads")
+        for ranks in RANKS[1:]:
+            report = self.llamac("check", model, "--ranks", ranks).stdout
+            self.assertRegex(report, r"(?m)^shard .* ok ")
+            self.assertRegex(report, r"(?m)^cpu by 1 .* ok ")
+
+    def test_the_kernels_of_cuda_on_the_checked_simulator(self):
+        model, _ = self.model("biases")
+        for ranks in support.by_tier((2,), (2, 4)):
+            report = self.llamac("check", model, "--ranks", ranks, "--target", "sim", "--sim-check", "-c", 64).stdout
+            self.assertRegex(report, r"(?m)^sim by 1 .* ok ")
+
+
+class Decode(RanksCase):
+    def test_greedy_ids_are_those_of_one_rank(self):
+        count = 256
+        name = "two KV heads"
+        model, _ = self.model(name)
+        prompt = self.random_tokens(name, 5)
+        options = ("-c", 384, "--temp", 0, "-n", count, "--print-ids", "--tokens", ",".join(map(str, prompt)))
+        answer = list(map(int, self.llamac("run", model, *options, *EXACT).stdout.split()))
+        self.assertEqual(len(answer), count)
+        tokens = prompt + answer[:-1]
+        whole = self.logits(model, tokens, "cpu", *EXACT, "-c", 384)[len(prompt) - 1 :]
+        best = np.sort(whole, axis=1)
+        # Where the second is further away than the bound of both.
+        sure = best[:, -1] - best[:, -2] > 4 * REFERENCE_TOLERANCE * np.abs(whole).max()
+        self.assertGreater(sure.mean(), 0.9)
+        for ranks in RANKS[1:]:
+            with self.subTest(ranks=ranks):
+                split = self.logits(model, tokens, "cpu", *EXACT, "-c", 384, "--ranks", ranks, "--chunk", 1)
+                ids = split[len(prompt) - 1 :].argmax(axis=1)
+                np.testing.assert_array_equal(ids[sure], np.array(answer)[sure])
+
+    def test_random_weights_do_not_depend_on_the_ranks(self):
+        config = support.ROOT + "/tests/compiler/Inputs/params.json"
+        shape = json.loads(open(config).read()) | {"vocab_size": 104}
+        model = self.path("params.json")
+        with open(model, "w") as file:
+            json.dump(shape, file)
+        answers = set()
+        for ranks in RANKS:
+            plan = self.path(f"{ranks}.plan")
+            self.llamac("compile", model, "--no-weights", "--ranks", ranks, "-o", plan, "-c", 64)
+            options = ("--random-weights", 3, "--temp", 0, "-n", 8, "--print-ids", "--tokens", "1,2,3")
+            result = support.run([LLAMAC_RUN, plan, *map(str, options)])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            answers.add(result.stdout)
+        self.assertEqual(len(answers), 1)
+
+
+class Plans(RanksCase):
+    def test_collectives_are_two_a_layer_and_two(self):
+        name = "shapes of 1B"
+        layers = MODELS[name][0].layers
+        model, _ = self.model(name)
+        text = self.path("plan.mlir")
+        self.llamac("compile", model, "--ranks", 2, "--stop-after", "schedule", "-o", text)
+        programs = open(text).read().split("plan.program @")[1:]
+        self.assertGreater(len(programs), 1)
+        for program in programs:
+            self.assertEqual(len(re.findall("plan.launch @all_reduce", program)), 2 * layers + 1)
+            self.assertEqual(len(re.findall("plan.launch @all_gather", program)), 1)
+
+    def test_a_rank_holds_its_share(self):
+        for name in MODELS:
+            config = MODELS[name][0]
+            model, _ = self.model(name)
+            whole, *split = (
+                json.loads(self.llamac("plan", model, "--json", "--ranks", ranks).stdout)["memory"] for ranks in RANKS
+            )
+            norms = 4 * config.dim * (2 * config.layers + 1)
+            for ranks, part in zip(RANKS[1:], split):
+                with self.subTest(name, ranks=ranks):
+                    copies = max(ranks // config.kv_heads, 1)
+                    # Of few KV heads each rank has one.
+                    self.assertEqual(part["kv"] * ranks, whole["kv"] * copies)
+                    if copies == 1:
+                        share = whole["weights"] / ranks
+                        self.assertLessEqual(share, part["weights"])
+                        self.assertLessEqual(part["weights"], 1.01 * share + norms)
+
+    def test_weights_that_stay_in_the_checkpoint(self):
+        name = "two KV heads"
+        model, expected = self.model(name)
+        tokens = self.random_tokens(name, 9)
+        flags = ("--ranks", 2, "--reference-weights")
+        self.check(self.logits(model, tokens, "cpu", *flags, *EXACT), expected(tokens), REFERENCE_TOLERANCE)
+
+
+class Refusals(RanksCase):
+    def refused(self, config, *flags, expect=UNSUPPORTED, family=families.LLAMA, type_name="BF16"):
+        stored, _ = quantise(random_weights(config, "bf16", 1), type_name)
+        model = write_gguf(self.path("refused.gguf"), config, stored, family=family)
+        result = self.llamac("compile", model, "-o", self.path("refused.plan"), *flags, expect=expect)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stderr
+
+    def test_splits_that_cannot_be(self):
+        config = Config(256, 2, 8, 4, vocab=512)
+        for ranks, config, type_name, error in (
+            (3, config, "BF16", "4 KV heads cannot be split over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
+            (2, Config(96, 2, 3, 3, vocab=512), "BF16", "3 KV heads cannot be split over 2 ranks"),
+            (2, Config(256, 2, 8, 4, vocab=511), "BF16", "tok_embeddings: 511 rows cannot be split over 2 ranks"),
+            # 704 features are 22 blocks of 32.
+            (4, config, "Q8_0", "layers.0.feed_forward.w2: columns cannot be split over 4 ranks: 176 of them"),
+        ):
+            with self.subTest(error):
+                self.assertIn(error, self.refused(config, "--ranks", ranks, type_name=type_name))
+
+    def test_numbers_that_cannot_be(self):
+        config = Config(256, 2, 8, 4, vocab=512)
+        for ranks in (0, 65, -1, "two"):
+            with self.subTest(ranks=ranks):
+                self.assertIn("--ranks: expected", self.refused(config, "--ranks", ranks, expect=USAGE))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
