@@ -154,6 +154,7 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
   Json json = {{"kind", "plan"},
                {"producer", plan.producer},
                {"target", plan.target},
+               {"ranks", plan.ranks}, // Of each of which the rest is.
                {"options", plan.options},
                {"model_fingerprint", plan.modelFingerprint},
                {"tokenizer", plan.tokenizer ? plan.tokenizer->kind : "none"},

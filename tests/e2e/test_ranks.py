@@ -109,6 +109,14 @@ class Decode(RanksCase):
                 ids = split[len(prompt) - 1 :].argmax(axis=1)
                 np.testing.assert_array_equal(ids[sure], np.array(answer)[sure])
 
+    def test_a_real_model_says_what_it_says_on_one_rank(self):
+        # Nine heads and three KV heads.
+        model = support.require_model("smollm2.gguf")
+        options = ("-c", 256, "-p", "Why is the sky blue?", "-n", 40, "--temp", 0, *EXACT)
+        whole, split = (self.llamac("run", model, *options, "--ranks", ranks).stdout for ranks in (1, 3))
+        self.assertGreater(len(whole), 100)
+        self.assertEqual(split, whole)
+
     def test_random_weights_do_not_depend_on_the_ranks(self):
         config = support.ROOT + "/tests/compiler/Inputs/params.json"
         shape = json.loads(open(config).read()) | {"vocab_size": 104}

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 namespace llamac {
 namespace {
@@ -200,6 +201,38 @@ TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {
     EXPECT_NEAR(sum / count, 0, 0.12 * deviation);
     EXPECT_NEAR(squares / count * cols, 1, 0.05);
   }
+}
+
+TEST(RowsOfPartTest, PartsAreRowsOrWholeBlocksOfColumns) {
+  // Four rows of 128 elements in four blocks.
+  constexpr uint64_t blockBytes = 34, rowBytes = 4 * blockBytes;
+  std::vector<uint8_t> whole(4 * rowBytes);
+  std::iota(whole.begin(), whole.end(), 0);
+  const RowSource rows = [&](int64_t first, int64_t count, uint8_t *out) {
+    std::copy_n(whole.begin() + first * rowBytes, count * rowBytes, out);
+    return absl::OkStatus();
+  };
+  schema::WeightT weight;
+  weight.type = schema::DataType::Q8_0;
+  weight.parts = 2;
+
+  weight.rows = 2;
+  weight.cols = 128;
+  weight.splitDim = 0;
+  std::vector<uint8_t> row(rowBytes);
+  ASSERT_TRUE(rowsOfPart(rows, weight, 1)(1, 1, row.data()).ok());
+  EXPECT_TRUE(std::equal(row.begin(), row.end(), whole.begin() + 3 * rowBytes));
+
+  weight.rows = 4;
+  weight.cols = 64;
+  weight.splitDim = 1;
+  std::vector<uint8_t> halves(2 * 2 * blockBytes);
+  ASSERT_TRUE(rowsOfPart(rows, weight, 1)(2, 2, halves.data()).ok());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(
+        std::equal(halves.begin() + i * 2 * blockBytes,
+                   halves.begin() + (i + 1) * 2 * blockBytes,
+                   whole.begin() + (2 + i) * rowBytes + 2 * blockBytes));
 }
 
 TEST(RandomWeightsTest, AFormatThatIsNotWrittenIsNamed) {
