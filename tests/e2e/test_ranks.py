@@ -4,6 +4,7 @@
 """A model that is split over ranks computes what the whole model computes."""
 
 import json
+import os
 import re
 import unittest
 
@@ -118,8 +119,8 @@ class Decode(RanksCase):
         self.assertEqual(split, whole)
 
     def test_random_weights_do_not_depend_on_the_ranks(self):
-        config = support.ROOT + "/tests/compiler/Inputs/params.json"
-        shape = json.loads(open(config).read()) | {"vocab_size": 104}
+        with open(os.path.join(support.ROOT, "tests", "compiler", "Inputs", "params.json")) as file:
+            shape = json.load(file) | {"vocab_size": 104}
         model = self.path("params.json")
         with open(model, "w") as file:
             json.dump(shape, file)
@@ -141,7 +142,8 @@ class Plans(RanksCase):
         model, _ = self.model(name)
         text = self.path("plan.mlir")
         self.llamac("compile", model, "--ranks", 2, "--stop-after", "schedule", "-o", text)
-        programs = open(text).read().split("plan.program @")[1:]
+        with open(text) as file:
+            programs = file.read().split("plan.program @")[1:]
         self.assertGreater(len(programs), 1)
         for program in programs:
             self.assertEqual(len(re.findall("plan.launch @all_reduce", program)), 2 * layers + 1)
@@ -192,6 +194,24 @@ class Refusals(RanksCase):
         ):
             with self.subTest(error):
                 self.assertIn(error, self.refused(config, "--ranks", ranks, type_name=type_name))
+
+    def test_what_one_rank_alone_can(self):
+        model, _ = self.model("two KV heads")
+        plan = self.path("cuda.plan")
+        self.llamac("compile", model, "-o", plan, "--ranks", 2, "--target", "cuda", "-c", 64)
+        result = support.run([LLAMAC_RUN, plan, "--tokens", "1,2", "-n", "1"])
+        self.assertEqual(result.returncode, UNSUPPORTED)
+        self.assertIn("expected cuda with a plan for one rank, got one for 2", result.stderr)
+
+        plan = self.path("cpu.plan")
+        self.llamac("compile", model, "-o", plan, "--ranks", 2, "-c", 64)
+        requests = self.path("requests.jsonl")
+        with open(requests, "w") as file:
+            file.write('{"tokens": [1, 2, 3], "max_tokens": 1}\n')
+        files = ("--prompts", requests, "-o", self.path("answers"), "--prefix-cache", self.path("prefixes"))
+        result = support.run([LLAMAC_RUN, "generate", plan, *files])
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertIn("expected a plan for one rank", result.stderr)
 
     def test_numbers_that_cannot_be(self):
         config = Config(256, 2, 8, 4, vocab=512)
