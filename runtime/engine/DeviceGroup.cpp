@@ -228,6 +228,7 @@ ProgramBindings DeviceGroup::onRank(size_t rank,
 absl::StatusOr<std::unique_ptr<Buffer>>
 DeviceGroup::peerTable(size_t rank, void *exchange, uint64_t offset) const {
   std::vector<uint8_t *> table;
+  table.reserve(size());
   for (size_t peer = 0; peer < size(); ++peer)
     table.push_back(static_cast<uint8_t *>(addresses->onRank(peer, exchange)) +
                     offset);
