@@ -305,9 +305,10 @@ TEST_F(CostTest, OpsThatCanBeComputedForSomeRowsSaySo) {
               return name.hasInterface<llama::RowWiseOpInterface>();
             }),
       (std::vector<std::string>{
-          "llama.add", "llama.attention", "llama.bias", "llama.gelu_tanh",
-          "llama.linear", "llama.merge_heads", "llama.mul", "llama.rms_norm",
-          "llama.scale", "llama.silu", "llama.split_heads"}));
+          "llama.add", "llama.all_gather", "llama.all_reduce",
+          "llama.attention", "llama.bias", "llama.gelu_tanh", "llama.linear",
+          "llama.merge_heads", "llama.mul", "llama.rms_norm", "llama.scale",
+          "llama.silu", "llama.split_heads"}));
 }
 
 TEST_F(CostTest, SamplingReadsItsLogitsOnce) {

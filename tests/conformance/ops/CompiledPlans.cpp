@@ -274,6 +274,7 @@ absl::StatusOr<std::unique_ptr<MadePlan>> PlanBuild::build() {
   contents.gpu = options.gpu;
   contents.matrixLayout = backend->matrixLayout();
   contents.context = model.context;
+  contents.ranks = model.ranks;
   contents.fingerprint = contents.options = "conformance";
   contents.kv = backend->kvLayout(
       llama::KVType::get(context.get(), model.kvHeads, model.headSize));

@@ -57,6 +57,7 @@ TEST(ConformanceCases, FindAWrongOp) {
       {"matmul_residual_q8_0_normal_r67", "arith.addf", "arith.subf"},
       {"matmul_gated_norm_q4_0_r3", "%s, %b", "%a, %b"},
       {"rms_norm_w72_small", "1.0e-5", "1.1e-5"},
+      {"all_reduce_bf16_w72_over2_added_r7", "arith.addf", "arith.subf"},
       {"pointwise_gated_w8_r66", "arith.mulf %s, %q", "arith.mulf %p, %q"},
       {"rope_table_of_wanted_rows", "3.16227", "3.16228"},
       {"qkv_mixed", "1.00000000000000000e+00", "1.10000000000000000e+00"},

@@ -9,6 +9,7 @@
 #include "tests/conformance/ops/PlanDevice.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/engine/DeviceGroup.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanConfig.h"
 
@@ -47,7 +48,7 @@ private:
   std::shared_ptr<const PlanReader> reader;
   std::unique_ptr<LoadedCode> code;
   std::vector<std::unique_ptr<Buffer>> weights;
-  std::unique_ptr<Buffer> arena, pool, counters;
+  std::unique_ptr<Buffer> arena, pool, counters, exchange;
   std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
   bool oneByOne = false;                       ///< How the last step ran.
 };
@@ -65,6 +66,12 @@ absl::Status PlanPrograms::load(const Model &model,
   LLAMAC_ASSIGN_OR_RETURN(made, runner.library->get(model, uses));
   LLAMAC_ASSIGN_OR_RETURN(reader, PlanReader::open(made->path));
   LLAMAC_ASSIGN_OR_RETURN(device, runner.device());
+  // One device has the memory of all ranks, which take turns.
+  if (model.ranks > 1) {
+    LLAMAC_ASSIGN_OR_RETURN(device,
+                            groupDevices(std::vector<std::shared_ptr<Device>>(
+                                static_cast<size_t>(model.ranks), device)));
+  }
   LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(reader->plan(), *device));
@@ -85,6 +92,12 @@ absl::Status PlanPrograms::reset() {
   LLAMAC_ASSIGN_OR_RETURN(pool, device->allocate(poolBytes));
   if (!runner.seesUndefined)
     LLAMAC_RETURN_IF_ERROR(device->write(*pool, 0, noNumbers(poolBytes)));
+
+  if (const uint64_t bytes = plan.exchangeBytes; bytes != 0) {
+    LLAMAC_ASSIGN_OR_RETURN(exchange, device->allocate(bytes));
+    if (!runner.seesUndefined)
+      LLAMAC_RETURN_IF_ERROR(device->write(*exchange, 0, noNumbers(bytes)));
+  }
 
   int64_t maxRows = 0;
   for (const auto &program : plan.programs)
@@ -180,6 +193,8 @@ absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
   bindings.pageTableBytes = pageTableBytes(*reader->plan().kv);
   bindings.constants.resize(reader->sections().size());
   bindings.counters = counters->address();
+  if (exchange)
+    bindings.exchange = exchange->address();
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedProgram> prepared,
                           code->prepare(number, bindings));
   const auto wanted = static_cast<int64_t>(step.wanted.size());

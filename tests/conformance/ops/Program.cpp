@@ -72,13 +72,21 @@ static std::string elementText(DataType type) {
 
 std::string typeText(const StoredWeight &weight) {
   const std::string rows =
-      weight.isVector ? "" : absl::StrCat(weight.rows, "x");
+      weight.isVector ? "" : absl::StrCat(weight.rows / weight.parts, "x");
   return absl::StrCat("tensor<", rows, weight.cols, "x",
                       elementText(weight.type), ">");
 }
 
 std::string rowsText(int64_t width) {
   return absl::StrCat("tensor<?x", width, "xf32>");
+}
+
+/// What stands behind the name of a weight, by which a rank knows its part.
+static std::string shardText(const StoredWeight &weight) {
+  return weight.parts == 1
+             ? ""
+             : absl::StrCat(" {shard = #llama.shard<dim = 0, parts = ",
+                            weight.parts, ", ranks = ", weight.parts, ">}");
 }
 
 /// An argument with its role in a step.
@@ -100,6 +108,8 @@ std::string functionText(const Program &program, const std::string &function,
                    roleText("sequences", "tensor<?xi32>", "sequences"), ", ",
                    roleText("wanted", "tensor<?xi32>", "logits_rows"), ", ",
                    roleText("kv", kv, "kv, layer = 0"));
+  if (model.ranks > 1)
+    text += ", " + roleText("rank", "tensor<1xi32>", "rank");
   if (program.samples)
     text += ", " + roleText("draws", "tensor<?x4xi32>", "sampling_params");
   if (inputs == InputsAs::Arguments)
@@ -112,8 +122,8 @@ std::string functionText(const Program &program, const std::string &function,
                   " : i64} {\n");
   for (const StoredWeight &weight : program.weights)
     absl::StrAppend(&text, "  %", weight.name, " = llama.weight \"",
-                    program.weightName(weight), "\" : ", typeText(weight),
-                    "\n");
+                    program.weightName(weight), "\"", shardText(weight), " : ",
+                    typeText(weight), "\n");
   if (inputs == InputsAs::Launches)
     for (const ProgramInput &input : program.inputs) {
       const std::string table = absl::StrCat("tensor<1x", input.width, "xf32>");

@@ -40,6 +40,7 @@ struct Model {
   int64_t context; ///< Tokens of a sequence.
   CacheFormat cache = CacheFormat::F16;
   int64_t window = 0; ///< Keys that a row sees, its own included; 0: all.
+  int64_t ranks = 1;  ///< That run its programs, each on all of the inputs.
 
   int64_t queryWidth() const { return heads * headSize; }
   int64_t kvWidth() const { return kvHeads * headSize; }
@@ -50,7 +51,8 @@ struct Model {
 inline constexpr int64_t maxSequences = 4;
 
 /// A weight as it is stored: rows x cols of `type`, row-major. A vector, which
-/// is f32, has `isVector` and one row.
+/// is f32, has `isVector` and one row. Its rows may be split over as many ranks
+/// as it has `parts`.
 struct StoredWeight {
   std::string name; ///< In its program.
   DataType type;
@@ -58,6 +60,7 @@ struct StoredWeight {
   int64_t cols;
   bool isVector = false;
   std::vector<uint8_t> bytes;
+  int64_t parts = 1;
 
   /// The values by GGUF's definition of the type.
   std::vector<double> values() const;
@@ -83,8 +86,8 @@ struct Program {
   std::vector<ProgramInput> inputs;
   std::vector<StoredWeight> weights;
   /// Kernel ops on %tokens, %positions, %sequences, %wanted, %kv, the inputs
-  /// and the weights by their names. They define %out, and %newKv where
-  /// `appends` is set. !kv is the cache's type.
+  /// and the weights by their names, and %rank where there are several. They
+  /// define %out, and %newKv where `appends` is set. !kv is the cache's type.
   std::string body;
   std::string outType;  ///< Of %out: "tensor<?x64xf32>".
   int64_t outWidth;     ///< Its numbers in a row.

@@ -31,8 +31,10 @@ public:
   create(const Model &model, const std::vector<ProgramUse> &uses);
 
   absl::Status reset() override {
-    state = std::make_shared<reference::Value>(
-        reference::KvState(model.kvHeads, model.headSize));
+    states.clear();
+    for (int64_t rank = 0; rank < model.ranks; ++rank)
+      states.push_back(std::make_shared<reference::Value>(
+          reference::KvState(model.kvHeads, model.headSize)));
     return absl::OkStatus();
   }
 
@@ -45,11 +47,14 @@ private:
         weights([this](const auto &...args) { return readRows(args...); },
                 /*limitBytes=*/0) {}
 
+  std::vector<reference::ValuePtr>
+  argumentsOf(const Program &program, const Step &step, int64_t rank) const;
   absl::Status readRows(const reference::Weight &weight, int64_t firstRow,
                         int64_t numRows, float *out) const {
     const StoredWeight &stored = *stores.at(weight.name);
     const uint64_t rowBytes = dataTypeBytes(stored.type, stored.cols);
-    dequantizeRow(stored.type, stored.bytes.data() + firstRow * rowBytes,
+    dequantizeRow(stored.type,
+                  stored.bytes.data() + (weight.firstRow + firstRow) * rowBytes,
                   numRows * stored.cols, out);
     return absl::OkStatus();
   }
@@ -61,7 +66,7 @@ private:
   std::map<std::string, reference::Interpreter> interpreters;
   reference::WeightStore weights;
   reference::Parallel parallel{1};
-  reference::ValuePtr state;
+  std::vector<reference::ValuePtr> states; ///< By rank.
 };
 
 } // namespace
@@ -94,11 +99,34 @@ ReferencePrograms::create(const Model &model,
 
 absl::StatusOr<std::vector<float>>
 ReferencePrograms::run(const Program &program, const Step &step) {
+  std::vector<std::vector<reference::ValuePtr>> arguments;
+  for (int64_t rank = 0; rank < model.ranks; ++rank)
+    arguments.push_back(argumentsOf(program, step, rank));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<reference::ValuePtr>> ofRanks,
+      interpreters.at(program.name)
+          .runRanks(std::move(arguments), weights, parallel));
+  for (size_t rank = 0; rank < states.size(); ++rank)
+    states[rank] = ofRanks[rank][1];
+  const std::vector<reference::ValuePtr> &results = ofRanks.front();
+  if (program.samples) {
+    const auto &tokens = std::get<reference::Indices>(*results[2]);
+    return std::vector<float>(tokens.begin(), tokens.end());
+  }
+  return std::get<reference::Tensor>(*results[0]).data;
+}
+
+std::vector<reference::ValuePtr>
+ReferencePrograms::argumentsOf(const Program &program, const Step &step,
+                               int64_t rank) const {
   std::vector<reference::ValuePtr> arguments;
   for (const std::vector<int32_t> *indices :
        {&step.tokens, &step.positions, &step.sequences, &step.wanted})
     arguments.push_back(std::make_shared<reference::Value>(*indices));
-  arguments.push_back(state);
+  arguments.push_back(states[rank]);
+  if (model.ranks > 1)
+    arguments.push_back(std::make_shared<reference::Value>(
+        reference::Indices{static_cast<int32_t>(rank)}));
   if (program.samples) {
     reference::Indices words(step.draws.size() * reference::samplingParamWords);
     std::memcpy(words.data(), step.draws.data(),
@@ -110,15 +138,7 @@ ReferencePrograms::run(const Program &program, const Step &step) {
     tensor.data = step.inputs.at(input.name);
     arguments.push_back(std::make_shared<reference::Value>(std::move(tensor)));
   }
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<reference::ValuePtr> results,
-                          interpreters.at(program.name)
-                              .run(std::move(arguments), weights, parallel));
-  state = results[1];
-  if (program.samples) {
-    const auto &tokens = std::get<reference::Indices>(*results[2]);
-    return std::vector<float>(tokens.begin(), tokens.end());
-  }
-  return std::get<reference::Tensor>(*results[0]).data;
+  return arguments;
 }
 
 absl::StatusOr<std::unique_ptr<LoadedPrograms>>

@@ -97,6 +97,103 @@ static void addEmbedCases(std::vector<OpCase> &cases) {
 }
 
 //===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Rows that each rank looks up in its part of a table, zeros where another has
+/// the token, and then what all ranks have: their sum, added to a residual
+/// where `adds` says so, or, where `gathers` does, the columns of all.
+static std::shared_ptr<Program> rankProgram(DataType type, int64_t width,
+                                            int64_t ranks, bool adds,
+                                            bool gathers) {
+  const std::string name =
+      absl::StrCat(gathers ? "all_gather_" : "all_reduce_", dataTypeName(type),
+                   "_w", width, "_over", ranks, adds ? "_added" : "");
+  auto program = programOf(name, gathers ? ranks * width : width);
+  program->model.name = absl::StrCat("over", ranks);
+  program->model.ranks = ranks;
+  StoredWeight table = randomMatrix("table", type, 9 * ranks, width);
+  table.parts = ranks;
+  const std::string rows = rowsText(width);
+  program->body = absl::StrCat(
+      "  %part = kernel.embed %tokens, %table rank(%rank) : (tensor<?xi32>, ",
+      typeText(table), ", tensor<1xi32>) -> ", rows, " loc(\"part\")\n");
+  program->weights = {std::move(table)};
+  std::string extras, types;
+  if (adds) {
+    program->inputs = {{"residual", width}};
+    extras = " extras(%residual) epilogue {\n  ^bb0(%p: f32, %q: f32):\n"
+             "    %y = arith.addf %q, %p : f32\n    kernel.yield %y\n  }";
+    types = ", " + rows;
+  }
+  absl::StrAppend(&program->body, "  %out = kernel.",
+                  gathers ? "all_gather" : "all_reduce", " %part over ", ranks,
+                  extras, " : (", rows, types, ") -> ", program->outType,
+                  " loc(\"", name, "\")");
+  return program;
+}
+
+static OpCase rankCase(const std::shared_ptr<Program> &program,
+                       const std::vector<int32_t> &tokens) {
+  Step step = stepOf(static_cast<int64_t>(tokens.size()));
+  step.tokens = tokens;
+  const StoredWeight &table = program->weights.front();
+  const int64_t width = table.cols, part = table.rows / table.parts;
+  const bool gathers = program->outWidth != width;
+  std::vector<float> residual(step.rows() * width);
+  if (!program->inputs.empty())
+    step.inputs["residual"] = residual =
+        normalFloats(step.rows() * width, 8, 2);
+  return oneStep(absl::StrCat(program->name, "_r", tokens.size()), program,
+                 step, [=](const Numerics &numerics) {
+                   const StoredWeight &table = program->weights.front();
+                   const std::vector<double> values = table.values();
+                   const double error =
+                       numerics.weightError(table.type, 1) + roundError;
+                   std::vector<ExpectedRow> rows;
+                   for (size_t r = 0; r < tokens.size(); ++r) {
+                     ExpectedRow &row = rows.emplace_back();
+                     row.resize(program->outWidth);
+                     const int64_t first =
+                         gathers ? tokens[r] / part * width : 0;
+                     for (int64_t i = 0; i < width; ++i) {
+                       const double value = values[tokens[r] * width + i];
+                       const double sum = value + residual[r * width + i];
+                       row[first + i] = {sum, error * std::abs(value) +
+                                                  roundError * std::abs(sum)};
+                     }
+                   }
+                   return rows;
+                 });
+}
+
+static void addRankCases(std::vector<OpCase> &cases) {
+  static constexpr struct {
+    DataType type;
+    int64_t width, ranks;
+    bool adds, gathers;
+  } shapes[] = {
+      {DataType::BF16, 72, 2, false, false},
+      {DataType::BF16, 72, 2, true, false},
+      {DataType::Q8_0, 96, 2, true, false},
+      {DataType::Q4_K, 256, 3, true, false},
+      {DataType::F32, 40, 3, false, false},
+      {DataType::BF16, 72, 2, false, true},
+      {DataType::F32, 40, 3, false, true},
+  };
+  for (const auto &[type, width, ranks, adds, gathers] : shapes) {
+    const auto program = rankProgram(type, width, ranks, adds, gathers);
+    const auto last = static_cast<int32_t>(9 * ranks - 1);
+    cases.push_back(rankCase(program, {last}));
+    cases.push_back(rankCase(program, {0, last, 8, 9, 0, 1, 10}));
+    std::vector<int32_t> many(67);
+    for (int i = 0; i < 67; ++i)
+      many[i] = i * 5 % (last + 1);
+    cases.push_back(rankCase(program, many));
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Norm
 //===----------------------------------------------------------------------===//
 
@@ -403,6 +500,7 @@ static void addAngleCases(std::vector<OpCase> &cases) {
 
 void addRowwiseCases(std::vector<OpCase> &cases) {
   addEmbedCases(cases);
+  addRankCases(cases);
   addNormCases(cases);
   addPointwiseCases(cases);
   addGatherCases(cases);
