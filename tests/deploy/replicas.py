@@ -36,9 +36,11 @@ def requests(groups, each, seed=0, tokens=8):
     made = []
     for group in range(groups):
         beginning = " ".join(rng.choices(WORDS, k=PAGES_SHARED * PAGE + 8))
-        for number in range(each):
-            last = f"{beginning}. Question {number}: which animal came {rng.randrange(1000)} times?"
-            body = {"max_tokens": tokens, "temperature": 0, "stream": number // 2 % 2 == 1}
+        for _ in range(each):
+            # Small models repeat it too, so answers differ.
+            number = f"number {rng.randrange(10**6)}"
+            last = f"{beginning}. Remember the {number}, repeat the {number}, and say: the"
+            body = {"max_tokens": tokens, "temperature": 0, "stream": rng.random() < 0.5}
             if group % 2:
                 body |= {"messages": [{"role": "user", "content": last}]}
             else:
@@ -130,11 +132,11 @@ class ReplicasTestCase(support.TestCase):
     @classmethod
     def lone_answers(cls, bodies):
         """What a server gives that does nothing else."""
-        with Server([cls.plan], cls.path("lone.log"), "--parallel", 1) as server:
+        with Server([cls.plan], cls.path("lone.log"), "--parallel", 1, "--no-prefix-cache") as server:
             answers = [ask(server.port, body) for body in bodies]
         # A router that mixed answers up would be found only where they differ.
         assert all(answer.whole for answer in answers)
-        assert len({answer.text for answer in answers}) > len(bodies) // 2
+        assert len({answer.text for answer in answers}) > 0.9 * len(bodies)
         return answers
 
     def judge(self, answers):
