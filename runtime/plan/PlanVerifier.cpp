@@ -481,9 +481,20 @@ bool Verifier::checkGeometry(const schema::KernelT &kernel,
   return true;
 }
 
+/// Whether only a plan for several ranks has such an operand.
+static bool isOfRanks(const schema::Operand &operand) {
+  return operand.kind() == schema::OperandKind::Exchange ||
+         operand.kind() == schema::OperandKind::Peers ||
+         (operand.kind() == schema::OperandKind::Input &&
+          operand.index() == static_cast<uint32_t>(schema::InputRole::Rank));
+}
+
 bool Verifier::checkOperand(const schema::ProgramT &program,
                             const schema::Operand &operand,
                             const Place &at) const {
+  if (plan.ranks == 1 && isOfRanks(operand))
+    return at.wrong("one that a plan for one rank has",
+                    EnumNameOperandKind(operand.kind()));
   switch (operand.kind()) {
   case schema::OperandKind::Arena:
     return at["arena offset"].isBelow(operand.offset(), program.arenaBytes);

@@ -222,14 +222,25 @@ const Nonsense all[] = {
      "parts: expected a divisor of 4, got 3"},
     {"WeightSplitNowhere", [](PlanT &p) { p.weights[0]->splitDim = 2; },
      "split dimension: expected 0 to 1, got 2"},
+    {"PeersOfOneRank",
+     [](PlanT &p) {
+       p.exchangeBytes = 64;
+       setOperand(p, schema::OperandKind::Peers, 0, 0);
+     },
+     "operand 2: expected one that a plan for one rank has, got Peers"},
+    {"NumberOfTheOnlyRank",
+     [](PlanT &p) { setOperand(p, schema::OperandKind::Input, 6, 0); },
+     "operand 2: expected one that a plan for one rank has, got Input"},
     {"PeersOutside",
      [](PlanT &p) {
+       p.ranks = 2;
        p.exchangeBytes = 64;
        setOperand(p, schema::OperandKind::Peers, 0, 64);
      },
      "operand 2: offset in the exchange area: expected a number below 64"},
     {"PeersAsAnActivation",
      [](PlanT &p) {
+       p.ranks = 2;
        p.exchangeBytes = 64;
        setOperand(p, schema::OperandKind::Peers, 0, 0);
      },
