@@ -541,11 +541,9 @@ absl::Status Compilation::writeSourceFiles(const std::string &folder) const {
 
 schema::KvLayoutT Compilation::kvLayout() const {
   const ModelConfig &config = checkpoint.config;
-  // A rank has at least one head.
-  const int64_t heads =
-      std::max<int64_t>(config.numKvHeads / compileOptions.ranks, 1);
-  schema::KvLayoutT layout = backend->kvLayout(
-      llama::KVType::get(context.get(), heads, config.headSize));
+  schema::KvLayoutT layout = backend->kvLayout(llama::KVType::get(
+      context.get(), kvHeadsOfRank(config.numKvHeads, compileOptions.ranks),
+      config.headSize));
   layout.maxSequences = compileOptions.maxSequences;
   if (graph)
     addKvGroups(*graph, config.numLayers, layout);

@@ -113,6 +113,12 @@ template <> absl::Status compute<kernel::EmbedOp>(OpCall &call) {
                   cast<DenseElementsAttr>(op.getFrequenciesAttr())));
 }
 
+/// sum += x, of equal shapes.
+static void addTo(Tensor &sum, const Tensor &x) {
+  std::transform(sum.data.begin(), sum.data.end(), x.data.begin(),
+                 sum.data.begin(), std::plus<float>());
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
@@ -136,8 +142,7 @@ absl::StatusOr<Tensor> sumOfRanks(OpCall &call, int64_t ranks) {
         if (rank == 0)
           sum = input;
         else
-          std::transform(sum.data.begin(), sum.data.end(), input.data.begin(),
-                         sum.data.begin(), std::plus<float>());
+          addTo(sum, input);
       }));
   return sum;
 }
@@ -256,8 +261,7 @@ absl::StatusOr<Tensor> repeatRow(OpCall &call, const Weight &vector,
 absl::Status addRow(OpCall &call, Tensor &x, const Weight &vector) {
   LLAMAC_ASSIGN_OR_RETURN(const Tensor rows,
                           repeatRow(call, vector, x.shape[0]));
-  std::transform(x.data.begin(), x.data.end(), rows.data.begin(),
-                 x.data.begin(), std::plus<float>());
+  addTo(x, rows);
   return absl::OkStatus();
 }
 

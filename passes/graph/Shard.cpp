@@ -155,8 +155,8 @@ LogicalResult Sharding::shardCaches() {
     if (heads % kvParts != 0 || ranks % kvParts != 0)
       return step.emitError()
              << heads << " KV heads cannot be split over " << ranks << " ranks";
-    argument.setType(llama::KVType::get(builder.getContext(), heads / kvParts,
-                                        kv.getSize()));
+    argument.setType(llama::KVType::get(
+        builder.getContext(), kvHeadsOfRank(heads, ranks), kv.getSize()));
     split.insert(argument);
   }
   return success();
@@ -311,7 +311,7 @@ struct Shard : impl::ShardBase<Shard> {
 
   void runOnOperation() override {
     func::FuncOp step = getOperation();
-    OwningOpRef<func::FuncOp> trial = step.clone();
+    const OwningOpRef<func::FuncOp> before = step.clone();
     std::string why;
     {
       ScopedDiagnosticHandler collect(
@@ -325,14 +325,11 @@ struct Shard : impl::ShardBase<Shard> {
             os << diagnostic;
             return success();
           });
-      if (succeeded(Sharding(*trial, ranks).run())) {
-        step.getBody().takeBody(trial->getBody());
-        step->setAttrs(trial->getOperation()->getAttrDictionary());
+      if (succeeded(Sharding(step, ranks).run()))
         return;
-      }
     }
     InFlightDiagnostic error = step.emitError() << why << "; expected ";
-    llvm::interleaveComma(possibleRanks(step), error,
+    llvm::interleaveComma(possibleRanks(*before), error,
                           [&](int64_t number) { error << number; });
     error << " ranks, got " << int64_t{ranks};
     error.report();

@@ -20,6 +20,12 @@ namespace llamac {
 /// The most ranks over which a model is split.
 inline constexpr int64_t mostRanks = 64;
 
+/// KV heads that each of `ranks` ranks has of `heads`; where these are fewer,
+/// several ranks have the same one.
+constexpr int64_t kvHeadsOfRank(int64_t heads, int64_t ranks) {
+  return (heads + ranks - 1) / ranks;
+}
+
 /// Llama 3.1's scaling of the rotary frequencies ("llama3" in Hugging Face's
 /// rope_scaling): wavelengths over oldContext / lowFreqFactor are divided by
 /// `factor`, those under oldContext / highFreqFactor are kept, and those

@@ -18,7 +18,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -40,13 +41,9 @@ public:
   void *onRank(size_t rank, void *address) const;
 
 private:
-  struct Range {
-    uint64_t size;
-    std::vector<void *> starts; ///< By rank.
-  };
-
   mutable std::mutex mutex;
-  std::map<const uint8_t *, Range> ranges;
+  /// By where a buffer of rank 0 starts, where those of all ranks do.
+  std::map<const uint8_t *, std::vector<void *>> starts;
 };
 
 class GroupBuffer final : public Buffer {
@@ -107,6 +104,9 @@ public:
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 
   std::vector<Device *> ranks() override;
+  bool waitsForRanks() const override {
+    return devices.front()->waitsForRanks();
+  }
   std::unique_ptr<Buffer> join(Buffers buffers) override {
     return std::make_unique<GroupBuffer>(std::move(buffers), addresses);
   }
@@ -140,11 +140,9 @@ class GroupProgram final : public PreparedProgram {
 public:
   GroupProgram(DeviceGroup &group, const schema::ProgramT &program,
                Buffers peerTables,
-               std::vector<std::unique_ptr<PreparedProgram>> programs,
-               bool waitForEachOther)
+               std::vector<std::unique_ptr<PreparedProgram>> programs)
       : PreparedProgram(program), group(group),
-        peerTables(std::move(peerTables)), ofRanks(std::move(programs)),
-        waitForEachOther(waitForEachOther) {}
+        peerTables(std::move(peerTables)), ofRanks(std::move(programs)) {}
 
   absl::Status run(const StepShape &shape,
                    absl::FunctionRef<void()> meanwhile) override;
@@ -154,7 +152,6 @@ private:
   DeviceGroup &group;
   Buffers peerTables; ///< That the programs read.
   std::vector<std::unique_ptr<PreparedProgram>> ofRanks;
-  const bool waitForEachOther;
 };
 
 class GroupCode final : public LoadedCode {
@@ -184,16 +181,17 @@ static const uint8_t *startOf(const Buffer &buffer) {
 }
 
 void AddressTable::add(const Buffers &ofRanks) {
-  Range range{ofRanks.front()->size(), {}};
+  std::vector<void *> all;
+  all.reserve(ofRanks.size());
   for (const auto &buffer : ofRanks)
-    range.starts.push_back(buffer->address());
+    all.push_back(buffer->address());
   const std::lock_guard<std::mutex> lock(mutex);
-  ranges[startOf(*ofRanks.front())] = std::move(range);
+  starts[startOf(*ofRanks.front())] = std::move(all);
 }
 
 void AddressTable::remove(const Buffer &first) {
   const std::lock_guard<std::mutex> lock(mutex);
-  ranges.erase(startOf(first));
+  starts.erase(startOf(first));
 }
 
 void *AddressTable::onRank(size_t rank, void *address) const {
@@ -201,12 +199,11 @@ void *AddressTable::onRank(size_t rank, void *address) const {
     return nullptr;
   const auto *byte = static_cast<const uint8_t *>(address);
   const std::lock_guard<std::mutex> lock(mutex);
-  auto range = ranges.upper_bound(byte);
-  if (range == ranges.begin())
-    return nullptr;
-  --range;
-  return static_cast<uint8_t *>(range->second.starts[rank]) +
-         (byte - range->first);
+  // The last buffer that starts no later: the engine binds no other addresses.
+  const auto next = starts.upper_bound(byte);
+  assert(next != starts.begin());
+  const auto &[start, all] = *std::prev(next);
+  return static_cast<uint8_t *>(all[rank]) + (byte - start);
 }
 
 ProgramBindings DeviceGroup::onRank(size_t rank,
@@ -408,13 +405,12 @@ GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
                             ofRanks[rank]->prepare(program, own));
   }
   return std::make_unique<GroupProgram>(group, schema, std::move(tables),
-                                        std::move(programs),
-                                        group.ranks().front()->waitsForRanks());
+                                        std::move(programs));
 }
 
 absl::Status GroupProgram::run(const StepShape &shape,
                                absl::FunctionRef<void()> /*meanwhile*/) {
-  if (waitForEachOther)
+  if (group.waitsForRanks())
     return group.runRanks(
         [&](size_t rank) { return ofRanks[rank]->run(shape); });
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));

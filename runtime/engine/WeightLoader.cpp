@@ -64,9 +64,10 @@ namespace {
 /// Brings weights to a device.
 class Loader {
 public:
-  Loader(const PlanReader &plan, Device &device, int64_t rank,
-         const WeightOptions &options)
-      : plan(plan), device(device), rank(rank), options(options) {}
+  Loader(const PlanReader &plan, const WeightMap &checkpoint, Device &device,
+         int64_t rank, const WeightOptions &options)
+      : plan(plan), checkpoint(checkpoint), device(device), rank(rank),
+        options(options) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> load();
 
@@ -91,10 +92,10 @@ private:
                     uint64_t unitBytes, Fill fill);
 
   const PlanReader &plan;
+  const WeightMap &checkpoint; ///< Empty for a plan that refers to none.
   Device &device;
   const int64_t rank; ///< Whose parts are loaded.
   WeightOptions options;
-  WeightMap checkpoint;
   std::unique_ptr<Upload> upload;
   uint64_t done = 0, total = 0;
 };
@@ -185,13 +186,6 @@ Loader::loadWeight(const schema::WeightT &weight) {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
-  if (!options.randomSeed) {
-    if (!hasWeights(plan.plan()))
-      return usageError(absl::StrCat(
-          plan.path(), ": the plan has no weights; use random ones by "
-                       "--random-weights SEED"));
-    LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
-  }
   uint64_t largestRow = 0;
   for (const auto &weight : plan.plan().weights) {
     total += packedBytes(*weight);
@@ -216,12 +210,21 @@ absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
 loadWeights(const PlanReader &plan, Device &device,
             const WeightOptions &options) {
+  WeightMap checkpoint;
+  if (!options.randomSeed) {
+    if (!hasWeights(plan.plan()))
+      return usageError(absl::StrCat(
+          plan.path(), ": the plan has no weights; use random ones by "
+                       "--random-weights SEED"));
+    LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
+  }
   const std::vector<Device *> ranks = device.ranks();
   std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        ofRanks.emplace_back(),
-        Loader(plan, *ranks[rank], static_cast<int64_t>(rank), options).load());
+    LLAMAC_ASSIGN_OR_RETURN(ofRanks.emplace_back(),
+                            Loader(plan, checkpoint, *ranks[rank],
+                                   static_cast<int64_t>(rank), options)
+                                .load());
   }
   std::vector<std::unique_ptr<Buffer>> weights;
   for (size_t i = 0; i < ofRanks.front().size(); ++i) {

@@ -357,7 +357,7 @@ bool Verifier::checkKv() const {
   // A page holds at least a byte for each element of K and of V.
   const std::optional<uint64_t> least = checkedProduct(
       {2, static_cast<uint64_t>(kv.pageTokens),
-       static_cast<uint64_t>((config.numKvHeads + plan.ranks - 1) / plan.ranks),
+       static_cast<uint64_t>(kvHeadsOfRank(config.numKvHeads, plan.ranks)),
        static_cast<uint64_t>(config.headSize)});
   if (!least || kv.pageBytes < *least)
     return pageBytes.wrong(

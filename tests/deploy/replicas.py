@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 
 import serving
 import support
-from serving import Server
+from serving import Server, Stream, wait_for
 
 PAGE = 64  # tokens of a page of the prefix cache
 PAGES_SHARED = 3
@@ -154,6 +154,15 @@ class ReplicasTestCase(support.TestCase):
                 counts["refused"] += 1
         print(f"{self.id()}: {dict(counts)}", file=sys.stderr)
         return counts
+
+    def assert_streams(self, port, running):
+        """Events come one by one, and a client that leaves ends its answer;
+        `running` counts those of all servers."""
+        stream = Stream(port, {"prompt": "Once", "max_tokens": 800, "ignore_eos": True})
+        self.assertIn(b"text/event-stream", stream.read(b"data: "))
+        self.assertEqual(running(), 1)
+        stream.close()
+        self.assertTrue(wait_for(lambda: running() == 0))
 
     def assert_hits(self, affine, round_robin):
         print(f"{self.id()}: hits {affine:.3f}, round robin {round_robin:.3f}", file=sys.stderr)

@@ -17,7 +17,7 @@ import urllib.request
 from replicas import DEPLOY, WORKERS, ReplicasTestCase, ask, ask_all, free_port, hit_ratio
 
 import support
-from serving import Server, Stream, wait_for
+from serving import Server, wait_for
 
 HAPROXY = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin") or support.skip("no haproxy")
 CONFIGURATION = os.path.join(DEPLOY, "compose", "haproxy.cfg")
@@ -156,11 +156,7 @@ class Haproxy(ReplicasTestCase):
 
     def test_events_come_one_by_one_and_a_client_that_leaves_ends_its_answer(self):
         with Replicas(self) as replicas:
-            stream = Stream(replicas.port, {"prompt": "Once", "max_tokens": 800, "ignore_eos": True})
-            self.assertIn(b"text/event-stream", stream.read(b"data: "))
-            self.assertEqual(replicas.running(), 1)
-            stream.close()
-            self.assertTrue(wait_for(lambda: replicas.running() == 0))
+            self.assert_streams(replicas.port, replicas.running)
 
     def test_503_where_no_server_is_left(self):
         with Replicas(self) as replicas:

@@ -13,7 +13,7 @@ import urllib.request
 import replicas
 import support
 from replicas import DEPLOY, WORKERS, ReplicasTestCase, ask_all, hit_ratio
-from serving import Stream, wait_for
+from serving import wait_for
 
 support.require("ray", "yaml")
 
@@ -138,11 +138,7 @@ class Ray(ReplicasTestCase):
 
     def test_events_come_one_by_one_and_a_client_that_leaves_ends_its_answer(self):
         self.deploy()
-        stream = Stream(self.port, {"prompt": "Once", "max_tokens": 800, "ignore_eos": True})
-        self.assertIn(b"text/event-stream", stream.read(b"data: "))
-        self.assertEqual(self.running(), 1)
-        stream.close()
-        self.assertTrue(wait_for(lambda: self.running() == 0))
+        self.assert_streams(self.port, self.running)
 
     def test_the_file_for_serve_run_is_one(self):
         with open(os.path.join(FOLDER, "serve.yaml"), encoding="utf-8") as file:
