@@ -241,6 +241,12 @@ absl::Status ManifestBuilder::addLaunch(plan::LaunchOp op,
   launch->label = (name.empty() ? op.getKernel() : name).str();
   for (Value arg : op.getArgs()) {
     LLAMAC_ASSIGN_OR_RETURN(schema::Operand operand, operandOf(arg));
+    if (auto peers = arg.getDefiningOp<plan::PeersOp>()) {
+      auto area = peers.getExchange().getDefiningOp<plan::ExchangeOp>();
+      const int64_t rowBytes = area.getBytes() / maxRowsOf(*launch, program);
+      operand = {operand.kind(), static_cast<uint32_t>(rowBytes),
+                 operand.offset()};
+    }
     launch->operands.push_back(operand);
   }
   program.launches.push_back(std::move(launch));

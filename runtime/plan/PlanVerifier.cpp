@@ -579,6 +579,12 @@ bool Verifier::checkRole(const schema::ProgramT &program,
     break;
   case ParamRole::Peers:
     fits = kind == OperandKind::Peers;
+    if (const uint64_t bytes = operand.index() * rows;
+        fits &&
+        (bytes == 0 || !isInside(operand.offset(), bytes, plan.exchangeBytes)))
+      return at.wrong(absl::StrCat("bytes of rows in the exchange area of ",
+                                   plan.exchangeBytes),
+                      absl::StrCat(bytes, " at ", operand.offset()));
     break;
   case ParamRole::Workspace:
     fits = kind == OperandKind::Arena;

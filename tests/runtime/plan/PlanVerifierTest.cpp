@@ -238,6 +238,15 @@ const Nonsense all[] = {
        setOperand(p, schema::OperandKind::Peers, 0, 64);
      },
      "operand 2: offset in the exchange area: expected a number below 64"},
+    {"PeersBeyondTheArea",
+     [](PlanT &p) {
+       p.ranks = 2;
+       p.exchangeBytes = 64;
+       p.kernels[0]->params[2] = schema::ParamRole::Peers;
+       p.programs[0]->launches[0]->operands[2] =
+           schema::Operand(schema::OperandKind::Peers, 4096, 0);
+     },
+     "expected bytes of rows in the exchange area of 64, got 4096 at 0"},
     {"PeersAsAnActivation",
      [](PlanT &p) {
        p.ranks = 2;
