@@ -62,7 +62,7 @@ static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
   const auto rows = static_cast<double>(sequences);
   const double keys = rows * static_cast<double>(plan.context);
   for (const auto &launch : (*program)->launches) {
-    step.collectives += readsPeers(*launch);
+    step.collectives += peersOf(*launch) != nullptr;
     step.totals += totalsOf(*plan.kernels[launch->kernel], rows, keys, keys);
   }
   return step;

@@ -25,8 +25,7 @@ CpuDevice::create(const CpuDeviceOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(const IsaLevel limit, usableIsaLevel(options.isa));
   const int threads =
       options.threads == 0 ? usablePhysicalCores() : options.threads;
-  return std::shared_ptr<CpuDevice>(
-      new CpuDevice(threads, limit, options.ranks));
+  return std::shared_ptr<CpuDevice>(new CpuDevice(threads, limit));
 }
 
 std::string CpuDevice::describe() const {

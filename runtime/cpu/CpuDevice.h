@@ -27,8 +27,6 @@ struct CpuDeviceOptions {
   /// environment's LLAMAC_ISA, then the machine. A level that the machine does
   /// not run is refused.
   std::string isa = {};
-  /// Of the devices of all ranks, one of which this is; else null.
-  std::shared_ptr<Barrier> ranks = {};
 };
 
 /// Runs plans on the host. An address of this device is a pointer.
@@ -63,22 +61,12 @@ public:
   /// The barrier of the running job.
   void barrier() { pool.barrier(); }
 
-  /// Within a job that all threads run: waits for those of all ranks.
-  void rankBarrier(int thread) {
-    pool.barrier();
-    if (thread == 0 && ranks)
-      ranks->arriveAndWait();
-    pool.barrier();
-  }
-
-  bool waitsForRanks() const override { return ranks != nullptr; }
+  bool waitsForRanks() const override { return true; }
 
 private:
-  CpuDevice(int threads, IsaLevel limit, std::shared_ptr<Barrier> ranks)
-      : limit(limit), ranks(std::move(ranks)), pool(threads) {}
+  CpuDevice(int threads, IsaLevel limit) : limit(limit), pool(threads) {}
 
   IsaLevel limit;
-  std::shared_ptr<Barrier> ranks; ///< Null without others.
   std::mutex running;
   ThreadPool pool;
 };

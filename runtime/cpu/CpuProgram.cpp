@@ -29,7 +29,7 @@ struct BoundLaunch {
   int64_t items;
   int64_t rowBlock;
   bool barrier;
-  bool readsPeers; ///< Its barrier is one of all ranks.
+  const schema::Operand *peers; ///< Of peersOf().
 };
 
 class CpuProgram final : public PreparedProgram {
@@ -44,12 +44,14 @@ public:
 
 private:
   void runThread(int thread, const StepShape &shape);
+  void waitForRanks(size_t launch, int64_t rows, int thread);
   void runItems(size_t launch, int64_t rows, int thread);
 
   CpuDevice &device;
   std::vector<void *> args; ///< Of all launches, one after the other.
   std::vector<BoundLaunch> launches;
   std::vector<void *> scratch; ///< By thread.
+  RankExchange *ranks;         ///< Null for one rank.
   WorkStealing work;
 };
 
@@ -85,7 +87,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::PlanT &plan,
                        const ProgramBindings &bindings,
                        std::vector<void *> scratch)
     : PreparedProgram(*plan.programs[number]), device(device),
-      scratch(std::move(scratch)),
+      scratch(std::move(scratch)), ranks(bindings.ranks),
       work(program.launches.size(), device.threads()) {
   for (const auto &launch : program.launches)
     for (const schema::Operand &operand : launch->operands)
@@ -95,7 +97,7 @@ CpuProgram::CpuProgram(CpuDevice &device, const schema::PlanT &plan,
     const schema::GeometryT &geometry = *plan.kernels[launch->kernel]->geometry;
     launches.push_back({kernels[launch->kernel], next, launch->rows,
                         geometry.items, geometry.rowBlock, launch->barrier,
-                        readsPeers(*launch)});
+                        peersOf(*launch)});
     next += launch->operands.size();
   }
 }
@@ -104,7 +106,11 @@ absl::Status CpuProgram::run(const StepShape &shape,
                              absl::FunctionRef<void()> /*meanwhile*/) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   work.nextStep();
-  return device.run([&](int thread) { runThread(thread, shape); });
+  LLAMAC_RETURN_IF_ERROR(
+      device.run([&](int thread) { runThread(thread, shape); }));
+  if (ranks)
+    ranks->finish();
+  return absl::OkStatus();
 }
 
 absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
@@ -112,9 +118,25 @@ absl::Status CpuProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
   work.nextStep();
   const int64_t rows = rowsOf(launches[launch].rows, shape);
-  return rows == 0
-             ? absl::OkStatus()
-             : device.run([&](int thread) { runItems(launch, rows, thread); });
+  if (rows == 0)
+    return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(device.run([&](int thread) {
+    if (launches[launch].peers)
+      waitForRanks(launch, rows, thread);
+    runItems(launch, rows, thread);
+  }));
+  if (ranks)
+    ranks->finish();
+  return absl::OkStatus();
+}
+
+void CpuProgram::waitForRanks(size_t launch, int64_t rows, int thread) {
+  const schema::Operand &peers = *launches[launch].peers;
+  device.barrier();
+  if (thread == 0)
+    ranks->exchange(peers.offset(),
+                    peers.index() * static_cast<uint64_t>(rows));
+  device.barrier();
 }
 
 void CpuProgram::runThread(int thread, const StepShape &shape) {
@@ -125,8 +147,8 @@ void CpuProgram::runThread(int thread, const StepShape &shape) {
     const int64_t rows = rowsOf(launches[launch].rows, shape);
     if (rows == 0)
       continue;
-    if (launches[launch].readsPeers)
-      device.rankBarrier(thread);
+    if (launches[launch].peers)
+      waitForRanks(launch, rows, thread);
     else if (needsBarrier)
       device.barrier();
     needsBarrier = false;

@@ -63,11 +63,10 @@ int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
   return rows == schema::RowSymbol::Tokens ? shape.rows : shape.outputRows;
 }
 
-bool readsPeers(const schema::LaunchT &launch) {
-  return std::ranges::any_of(
-      launch.operands, [](const schema::Operand &operand) {
-        return operand.kind() == schema::OperandKind::Peers;
-      });
+const schema::Operand *peersOf(const schema::LaunchT &launch) {
+  const auto found = std::ranges::find(
+      launch.operands, schema::OperandKind::Peers, &schema::Operand::kind);
+  return found == launch.operands.end() ? nullptr : &*found;
 }
 
 bool isSampling(const schema::LaunchT &launch) {
@@ -148,6 +147,7 @@ absl::StatusOr<std::unique_ptr<StepQueue>> Device::newStepQueue(int, uint64_t) {
 Buffer::~Buffer() = default;
 Upload::~Upload() = default;
 StepQueue::~StepQueue() = default;
+RankExchange::~RankExchange() = default;
 PreparedProgram::~PreparedProgram() = default;
 LoadedCode::~LoadedCode() = default;
 Device::~Device() = default;

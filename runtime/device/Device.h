@@ -72,6 +72,20 @@ public:
   virtual absl::Status finish() = 0;
 };
 
+/// How the ranks of a plan wait for what all have written to their exchange
+/// areas. One thread of each rank calls it, all in the same order.
+class RankExchange {
+public:
+  virtual ~RankExchange();
+
+  /// Returns once bytes [offset, offset + size) of the areas of all ranks can
+  /// be read.
+  virtual void exchange(uint64_t offset, uint64_t size) = 0;
+
+  /// At the end of a run: returns once the rank may write its area again.
+  virtual void finish() {}
+};
+
 /// What the operands of a plan's programs point at; it outlives them.
 struct ProgramBindings {
   void *arena = nullptr;         ///< As many bytes as the largest program's.
@@ -85,6 +99,8 @@ struct ProgramBindings {
   /// By the offset of its operand, the table of the addresses of that byte in
   /// the areas of all ranks.
   std::map<uint64_t, void *> peers;
+  /// Where the programs of all ranks run at the same time; else null.
+  RankExchange *ranks = nullptr;
 };
 
 /// The counts of one step.
@@ -106,8 +122,9 @@ constexpr uint64_t inputRowBytes(schema::InputRole role) {
              : sizeof(int32_t);
 }
 
-/// Whether `launch` begins once all ranks have done those before it.
-bool readsPeers(const schema::LaunchT &launch);
+/// What `launch` reads of all ranks, and so begins once all have done those
+/// before it; null for most.
+const schema::Operand *peersOf(const schema::LaunchT &launch);
 
 /// Whether `launch` only samples tokens.
 bool isSampling(const schema::LaunchT &launch);

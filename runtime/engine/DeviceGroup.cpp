@@ -46,6 +46,17 @@ private:
   std::map<const uint8_t *, std::vector<void *>> starts;
 };
 
+/// Of ranks that are threads of one process and see each other's memory.
+class ThreadExchange final : public RankExchange {
+public:
+  explicit ThreadExchange(size_t ranks) : together(static_cast<int>(ranks)) {}
+
+  void exchange(uint64_t, uint64_t) override { together.arriveAndWait(); }
+
+private:
+  Barrier together;
+};
+
 class GroupBuffer final : public Buffer {
 public:
   GroupBuffer(Buffers buffers, std::shared_ptr<AddressTable> addresses)
@@ -65,7 +76,7 @@ private:
 class DeviceGroup final : public Device {
 public:
   explicit DeviceGroup(std::vector<std::shared_ptr<Device>> devices)
-      : devices(std::move(devices)),
+      : devices(std::move(devices)), together(this->devices.size()),
         threadsOfRanks(static_cast<int>(this->devices.size())) {}
 
   /// Tells each device its number.
@@ -112,7 +123,7 @@ public:
   }
 
   /// `bindings` as they are on `rank`.
-  ProgramBindings onRank(size_t rank, const ProgramBindings &bindings) const;
+  ProgramBindings onRank(size_t rank, const ProgramBindings &bindings);
 
   /// For `rank` to read: where byte `offset` of the exchange area of each rank
   /// is.
@@ -133,6 +144,7 @@ private:
   Buffers numbers;                              ///< i32 [1] of each rank.
   std::shared_ptr<AddressTable> addresses = std::make_shared<AddressTable>();
   std::mutex running;
+  ThreadExchange together;
   ThreadPool threadsOfRanks; ///< One that waits for each rank's device.
 };
 
@@ -207,7 +219,7 @@ void *AddressTable::onRank(size_t rank, void *address) const {
 }
 
 ProgramBindings DeviceGroup::onRank(size_t rank,
-                                    const ProgramBindings &bindings) const {
+                                    const ProgramBindings &bindings) {
   ProgramBindings own = bindings;
   auto move = [&](void *&address) {
     address = addresses->onRank(rank, address);
@@ -219,6 +231,7 @@ ProgramBindings DeviceGroup::onRank(size_t rank,
       move(address);
   own.inputs[static_cast<size_t>(schema::InputRole::Rank)] =
       numbers[rank]->address();
+  own.ranks = &together;
   return own;
 }
 
@@ -391,16 +404,15 @@ GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
   Buffers tables;
   for (size_t rank = 0; rank < group.size(); ++rank) {
     ProgramBindings own = group.onRank(rank, bindings);
-    for (const auto &launch : schema.launches)
-      for (const schema::Operand &operand : launch->operands) {
-        if (operand.kind() != schema::OperandKind::Peers ||
-            own.peers.contains(operand.offset()))
-          continue;
-        LLAMAC_ASSIGN_OR_RETURN(
-            tables.emplace_back(),
-            group.peerTable(rank, bindings.exchange, operand.offset()));
-        own.peers[operand.offset()] = tables.back()->address();
-      }
+    for (const auto &launch : schema.launches) {
+      const schema::Operand *peers = peersOf(*launch);
+      if (!peers || own.peers.contains(peers->offset()))
+        continue;
+      LLAMAC_ASSIGN_OR_RETURN(
+          tables.emplace_back(),
+          group.peerTable(rank, bindings.exchange, peers->offset()));
+      own.peers[peers->offset()] = tables.back()->address();
+    }
     LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
                             ofRanks[rank]->prepare(program, own));
   }
@@ -421,6 +433,9 @@ absl::Status GroupProgram::run(const StepShape &shape,
 }
 
 absl::Status GroupProgram::runLaunch(size_t launch, const StepShape &shape) {
+  if (group.waitsForRanks())
+    return group.runRanks(
+        [&](size_t rank) { return ofRanks[rank]->runLaunch(launch, shape); });
   for (const auto &own : ofRanks)
     LLAMAC_RETURN_IF_ERROR(own->runLaunch(launch, shape));
   return absl::OkStatus();

@@ -26,12 +26,11 @@ createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
   const auto ranks = static_cast<int>(plan.ranks);
   if (ranks == 1)
     return CpuDevice::create({threads, options.isa});
-  const auto together = std::make_shared<Barrier>(ranks);
   std::vector<std::shared_ptr<Device>> devices;
   for (int rank = 0; rank < ranks; ++rank) {
-    LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(),
-                            CpuDevice::create({std::max(threads / ranks, 1),
-                                               options.isa, together}));
+    LLAMAC_ASSIGN_OR_RETURN(
+        devices.emplace_back(),
+        CpuDevice::create({std::max(threads / ranks, 1), options.isa}));
   }
   return groupDevices(std::move(devices));
 }
