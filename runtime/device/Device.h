@@ -289,6 +289,10 @@ public:
   /// the same time.
   virtual bool waitsForRanks() const { return false; }
 
+  /// Whether it brings what other ranks have for it to memory of its own; else
+  /// it is bound tables of where that is (ProgramBindings::peers).
+  virtual bool gathersPeers() const { return false; }
+
   /// Threads of the host that the device keeps busy.
   virtual int threads() const = 0;
 

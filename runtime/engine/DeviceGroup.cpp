@@ -79,9 +79,6 @@ public:
       : devices(std::move(devices)), together(this->devices.size()),
         threadsOfRanks(static_cast<int>(this->devices.size())) {}
 
-  /// Tells each device its number.
-  absl::Status number();
-
   std::string describe() const override;
   std::string identity(const schema::PlanT &plan) const override;
   std::string arithmetic(const schema::PlanT &plan) const override;
@@ -118,9 +115,16 @@ public:
   bool waitsForRanks() const override {
     return devices.front()->waitsForRanks();
   }
+  bool gathersPeers() const override { return devices.front()->gathersPeers(); }
   std::unique_ptr<Buffer> join(Buffers buffers) override {
     return std::make_unique<GroupBuffer>(std::move(buffers), addresses);
   }
+
+  /// Memory error where ranks that wait for each other have no thread each.
+  absl::Status checkThreads() const;
+
+  /// Tells each device its number, once: before programs are prepared.
+  absl::Status number();
 
   /// `bindings` as they are on `rank`.
   ProgramBindings onRank(size_t rank, const ProgramBindings &bindings);
@@ -277,14 +281,21 @@ template <typename Do> absl::Status DeviceGroup::forEachRank(Do work) {
 }
 
 absl::Status DeviceGroup::number() {
-  return forEachRank([&](Device &device, size_t rank) -> absl::Status {
-    LLAMAC_ASSIGN_OR_RETURN(numbers.emplace_back(),
-                            device.allocate(sizeof(int32_t)));
-    const auto number = static_cast<int32_t>(rank);
-    return device.write(
-        *numbers.back(), 0,
-        {reinterpret_cast<const uint8_t *>(&number), sizeof number});
-  });
+  const std::lock_guard<std::mutex> lock(running);
+  if (!numbers.empty())
+    return absl::OkStatus();
+  Buffers made;
+  LLAMAC_RETURN_IF_ERROR(
+      forEachRank([&](Device &device, size_t rank) -> absl::Status {
+        LLAMAC_ASSIGN_OR_RETURN(made.emplace_back(),
+                                device.allocate(sizeof(int32_t)));
+        const auto number = static_cast<int32_t>(rank);
+        return device.write(
+            *made.back(), 0,
+            {reinterpret_cast<const uint8_t *>(&number), sizeof number});
+      }));
+  numbers = std::move(made);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<DeviceMemory>> DeviceGroup::memory() {
@@ -360,6 +371,14 @@ int DeviceGroup::threads() const {
       [](int sum, const auto &device) { return sum + device->threads(); });
 }
 
+absl::Status DeviceGroup::checkThreads() const {
+  if (!waitsForRanks() || threadsOfRanks.size() == static_cast<int>(size()))
+    return absl::OkStatus();
+  return memoryError(absl::StrCat(
+      "ranks: expected ", size(), " threads that wait for them, got ",
+      threadsOfRanks.size(), "; raise the limit of processes"));
+}
+
 absl::Status DeviceGroup::check() {
   return forEachRank([](Device &device, size_t) { return device.check(); });
 }
@@ -399,6 +418,7 @@ DeviceGroup::runRanks(absl::FunctionRef<absl::Status(size_t)> work) {
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
 GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
+  LLAMAC_RETURN_IF_ERROR(group.number());
   const schema::ProgramT &schema = *plan->plan().programs[program];
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   Buffers tables;
@@ -406,7 +426,7 @@ GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
     ProgramBindings own = group.onRank(rank, bindings);
     for (const auto &launch : schema.launches) {
       const schema::Operand *peers = peersOf(*launch);
-      if (!peers || own.peers.contains(peers->offset()))
+      if (!peers || group.gathersPeers() || own.peers.contains(peers->offset()))
         continue;
       LLAMAC_ASSIGN_OR_RETURN(
           tables.emplace_back(),
@@ -421,10 +441,12 @@ GroupCode::prepare(size_t program, const ProgramBindings &bindings) {
 }
 
 absl::Status GroupProgram::run(const StepShape &shape,
-                               absl::FunctionRef<void()> /*meanwhile*/) {
+                               absl::FunctionRef<void()> meanwhile) {
   if (group.waitsForRanks())
-    return group.runRanks(
-        [&](size_t rank) { return ofRanks[rank]->run(shape); });
+    return group.runRanks([&](size_t rank) {
+      return rank == 0 ? ofRanks[rank]->run(shape, meanwhile)
+                       : ofRanks[rank]->run(shape);
+    });
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   for (size_t launch = 0; launch < program.launches.size(); ++launch)
     if (rowsOf(*program.launches[launch], shape) != 0)
@@ -444,7 +466,7 @@ absl::Status GroupProgram::runLaunch(size_t launch, const StepShape &shape) {
 absl::StatusOr<std::shared_ptr<Device>>
 groupDevices(std::vector<std::shared_ptr<Device>> devices) {
   auto group = std::make_shared<DeviceGroup>(std::move(devices));
-  LLAMAC_RETURN_IF_ERROR(group->number());
+  LLAMAC_RETURN_IF_ERROR(group->checkThreads());
   return group;
 }
 

@@ -25,7 +25,7 @@ namespace llamac {
 
 /// One device of `devices`, at least two, by rank. Their programs run at the
 /// same time where they wait for each other, else launch by launch, each on all
-/// ranks before the next. Errors: those of the devices.
+/// ranks before the next. Memory error where the system gives too few threads.
 absl::StatusOr<std::shared_ptr<Device>>
 groupDevices(std::vector<std::shared_ptr<Device>> devices);
 

@@ -50,6 +50,8 @@ public:
                               : absl::OkStatus();
   }
   absl::Status runLaunch(size_t launch, const StepShape &) override {
+    if (together)
+      together->arriveAndWait();
     calls.add(absl::StrCat(launch, " on ", rank));
     return absl::OkStatus();
   }
@@ -210,6 +212,9 @@ TEST_F(DeviceGroupTest, RanksThatWaitForEachOtherRunAtTheSameTime) {
   ASSERT_TRUE(program->run({.rows = 1, .outputRows = 1}).ok());
   EXPECT_THAT(calls.made,
               testing::UnorderedElementsAre("run on 0", "run on 1"));
+  calls.made.clear();
+  ASSERT_TRUE(program->runLaunch(0, {.rows = 1, .outputRows = 1}).ok());
+  EXPECT_THAT(calls.made, testing::UnorderedElementsAre("0 on 0", "0 on 1"));
 
   FakeProgram::fails = true;
   const absl::Status status = program->run({.rows = 1, .outputRows = 1});
