@@ -8,9 +8,13 @@
 
 #include "runtime/cpu/ThreadPool.h"
 
+#include "runtime/base/Clock.h"
+
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <cmath>
+#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <system_error>
@@ -39,11 +43,11 @@ static void pauseProcessor() {
 #endif
 }
 
+/// `limit`: null for none.
 static void futex(const std::atomic<uint32_t> &word, int operation,
-                  uint32_t value) {
+                  uint32_t value, const timespec *limit = nullptr) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
-  syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr,
-          nullptr, 0);
+  syscall(SYS_futex, &word, operation, value, limit, nullptr, 0);
 }
 
 // Both sides write, then read the other's word, in one total order: either the
@@ -51,10 +55,11 @@ static void futex(const std::atomic<uint32_t> &word, int operation,
 void EventCount::advance() {
   word.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers.load(std::memory_order_seq_cst) != 0)
-    futex(word, FUTEX_WAKE, INT_MAX);
+    futex(word, FUTEX_WAKE | scope, INT_MAX);
 }
 
-EventCount::EventCount() : spinNanoseconds(longestSpin) {}
+EventCount::EventCount(bool isShared)
+    : scope(isShared ? 0 : FUTEX_PRIVATE_FLAG), spinNanoseconds(longestSpin) {}
 
 // A wait that ends while spinning lengthens the next one's spin by an eighth,
 // one that does not halves it; a trial that succeeds makes it long at once.
@@ -86,20 +91,32 @@ bool EventCount::spin(uint32_t old) {
   return false;
 }
 
-void EventCount::waitWhile(uint32_t old) {
+bool EventCount::waitWhile(uint32_t old, double limit) {
   if (spin(old))
-    return;
+    return true;
+  const double end = steadySeconds() + limit;
+  double left = limit;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // The kernel compares once more before it puts the thread to sleep.
-  while (word.load(std::memory_order_seq_cst) == old)
-    futex(word, FUTEX_WAIT, old);
+  while (word.load(std::memory_order_seq_cst) == old && left > 0) {
+    timespec time{};
+    if (std::isfinite(left)) {
+      time.tv_sec = static_cast<time_t>(left);
+      time.tv_nsec =
+          static_cast<long>((left - static_cast<double>(time.tv_sec)) * 1e9);
+    }
+    futex(word, FUTEX_WAIT | scope, old, std::isfinite(left) ? &time : nullptr);
+    if (std::isfinite(left))
+      left = end - steadySeconds();
+  }
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  return load() != old;
 }
 
 void Barrier::arriveAndWait() {
   const uint32_t now = generation.load();
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
-    return generation.waitWhile(now);
+    return static_cast<void>(generation.waitWhile(now));
   // The count is back at 0 before any thread can arrive again.
   arrived.store(0, std::memory_order_relaxed);
   generation.advance();

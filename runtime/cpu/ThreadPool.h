@@ -27,6 +27,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <unistd.h>
@@ -37,19 +38,23 @@ namespace llamac {
 /// An event count: threads wait for its number to change.
 class EventCount {
 public:
-  EventCount();
+  /// `isShared`: it lies in memory of several processes, whose threads wait.
+  explicit EventCount(bool isShared = false);
 
   uint32_t load() const { return word.load(std::memory_order_acquire); }
 
   /// Adds one and wakes all waiting threads.
   void advance();
 
-  /// Returns once the number is no longer `old`.
-  void waitWhile(uint32_t old);
+  /// Returns once the number is no longer `old`; false where that has taken
+  /// `limit` seconds.
+  bool waitWhile(uint32_t old,
+                 double limit = std::numeric_limits<double>::infinity());
 
 private:
   bool spin(uint32_t old);
 
+  const int scope; ///< A flag of futex().
   alignas(64) std::atomic<uint32_t> word{0};
   alignas(64) std::atomic<uint32_t> sleepers{0};
   /// Learnt by the waiters; races between them do no harm.

@@ -21,25 +21,35 @@
 
 namespace llamac {
 
+namespace {
+
+struct Cores {
+  int usable = 0;     ///< 0 when unknown.
+  bool areAll = true; ///< Of the machine.
+};
+
+} // namespace
+
 // Cores that share a bit with the calling thread's affinity mask, which the
-// threads it starts get too; 0 when unknown.
-static int coresOfAffinity() {
+// threads it starts get too.
+static Cores coresOfAffinity() {
   hwloc_topology_t topology;
   if (hwloc_topology_init(&topology) != 0)
-    return 0;
+    return {};
   // Only cores are asked about: looking for caches and devices takes longer.
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
                                  HWLOC_TYPE_FILTER_KEEP_ALL);
-  int cores = 0;
+  Cores cores;
   hwloc_bitmap_t mask = hwloc_bitmap_alloc();
   if (hwloc_topology_load(topology) == 0 &&
       hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_THREAD) == 0) {
     const int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     for (int i = 0; i < count; ++i) {
       hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, i);
-      cores += hwloc_bitmap_intersects(core->cpuset, mask);
+      cores.usable += hwloc_bitmap_intersects(core->cpuset, mask);
     }
+    cores.areAll = cores.usable == count;
   }
   hwloc_bitmap_free(mask);
   hwloc_topology_destroy(topology);
@@ -74,13 +84,14 @@ std::string processorDescription() {
                       formatBytes(cacheBytes(_SC_LEVEL3_CACHE_SIZE)));
 }
 
-int usablePhysicalCores() {
-  int cores = coresOfAffinity();
-  if (cores == 0)
-    cores = static_cast<int>(std::thread::hardware_concurrency());
+int usablePhysicalCores(int processes) {
+  const auto [usable, areAll] = coresOfAffinity();
+  int cores = usable != 0
+                  ? usable
+                  : static_cast<int>(std::thread::hardware_concurrency());
   if (const int quota = coresOfQuota(); quota != 0)
     cores = std::min(cores, quota);
-  return std::clamp(cores, 1, maxThreads);
+  return std::clamp(areAll ? cores / processes : cores, 1, maxThreads);
 }
 
 } // namespace llamac

@@ -15,8 +15,9 @@
 namespace llamac {
 
 /// Physical cores that threads started by the caller may run on: its affinity
-/// mask and its control group's processor quota are respected. At least 1.
-int usablePhysicalCores();
+/// mask and its control group's processor quota are respected. A share of them
+/// where `processes` have this machine and each may use all of it. At least 1.
+int usablePhysicalCores(int processes = 1);
 
 /// The model of the processor, as the system names it, with the sizes of its
 /// caches: "Intel(R) Xeon(R) Processor, L2 2 MiB, L3 260 MiB".

@@ -275,13 +275,14 @@ public:
     return identity(plan);
   }
 
-  /// The devices of the ranks, by their number, where it stands for several;
-  /// else itself.
+  /// The devices of the ranks from 0 on, where it stands for several that are
+  /// in this process; else itself.
   virtual std::vector<Device *> ranks() { return {this}; }
 
-  /// One buffer of those of the ranks, of one size.
-  virtual std::unique_ptr<Buffer>
-  join(std::vector<std::unique_ptr<Buffer>> ofRanks) {
+  /// The weights of a plan by number, of those that were loaded to the devices
+  /// of ranks(). Errors: those of loading the others.
+  virtual absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
+  joinWeights(std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks) {
     return std::move(ofRanks.front());
   }
 
@@ -328,6 +329,12 @@ public:
   /// The same, uninitialised; for memory that is all written.
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
   allocateUnset(uint64_t size) = 0;
+
+  /// The same for the exchange area of a plan for several ranks.
+  virtual absl::StatusOr<std::unique_ptr<Buffer>>
+  allocateExchange(uint64_t size) {
+    return allocate(size);
+  }
 
   /// Whether share() uses bytes in place.
   virtual bool sharesInPlace() const = 0;

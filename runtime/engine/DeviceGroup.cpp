@@ -116,9 +116,7 @@ public:
     return devices.front()->waitsForRanks();
   }
   bool gathersPeers() const override { return devices.front()->gathersPeers(); }
-  std::unique_ptr<Buffer> join(Buffers buffers) override {
-    return std::make_unique<GroupBuffer>(std::move(buffers), addresses);
-  }
+  absl::StatusOr<Buffers> joinWeights(std::vector<Buffers> ofRanks) override;
 
   /// Memory error where ranks that wait for each other have no thread each.
   absl::Status checkThreads() const;
@@ -270,7 +268,19 @@ absl::StatusOr<std::unique_ptr<Buffer>> DeviceGroup::onEach(Make make) {
   for (const auto &device : devices) {
     LLAMAC_ASSIGN_OR_RETURN(buffers.emplace_back(), make(*device));
   }
-  return join(std::move(buffers));
+  return std::make_unique<GroupBuffer>(std::move(buffers), addresses);
+}
+
+absl::StatusOr<Buffers> DeviceGroup::joinWeights(std::vector<Buffers> ofRanks) {
+  Buffers weights;
+  for (size_t i = 0; i < ofRanks.front().size(); ++i) {
+    Buffers parts;
+    for (Buffers &own : ofRanks)
+      parts.push_back(std::move(own[i]));
+    weights.push_back(
+        std::make_unique<GroupBuffer>(std::move(parts), addresses));
+  }
+  return weights;
 }
 
 /// Calls `work` with each device and its rank; stops at the first error.

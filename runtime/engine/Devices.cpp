@@ -24,7 +24,7 @@ namespace llamac {
 static absl::StatusOr<std::shared_ptr<Device>>
 createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
   const auto ranks = static_cast<int>(plan.ranks);
-  if (ranks == 1)
+  if (ranks == 1 || options.ranks)
     return CpuDevice::create({threads, options.isa});
   std::vector<std::shared_ptr<Device>> devices;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -172,7 +172,8 @@ absl::Status Engine::allocate(const EngineOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
   if (plan.exchangeBytes != 0) {
-    LLAMAC_ASSIGN_OR_RETURN(exchange, device.allocate(plan.exchangeBytes));
+    LLAMAC_ASSIGN_OR_RETURN(exchange,
+                            device.allocateExchange(plan.exchangeBytes));
     bound.exchange = exchange->address();
   }
 

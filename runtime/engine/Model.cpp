@@ -14,6 +14,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/cpu/Topology.h"
 #include "runtime/engine/MemoryNeeds.h"
+#include "runtime/engine/RankLeader.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
@@ -77,12 +78,19 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   };
   std::shared_ptr<Model> model(new Model);
   LoadTimes &times = model->times;
-  const int threads =
-      options.threads == 0 ? usablePhysicalCores() : options.threads;
-  LLAMAC_ASSIGN_OR_RETURN(
-      model->reader, PlanReader::open(path, {.verify = options.verify,
-                                             .threads = threads,
-                                             .sequences = options.sequences}));
+  RankWorld *const ranks = options.ranks;
+  const int threads = options.threads != 0 ? options.threads
+                      : ranks              ? ranks->cores()
+                                           : usablePhysicalCores();
+  const uint32_t number = ranks ? announcePlan(*ranks, path, options) : 0;
+  PlanReadOptions reading{.verify = options.verify,
+                          .threads = threads,
+                          .sequences = options.sequences};
+  if (ranks)
+    reading.rank = 0;
+  LLAMAC_ASSIGN_OR_RETURN(model->reader, PlanReader::open(path, reading));
+  if (ranks)
+    LLAMAC_RETURN_IF_ERROR(checkRanks(*ranks, *model->reader));
   model->compiled = model->reader;
   model->randomWeights = options.randomWeights;
   model->modelConfig = fromPlan(*model->plan().config);
@@ -90,10 +98,16 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
                           createDevice(model->plan(), threads, options));
   LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
+  if (ranks) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        model->runsOn,
+        leadRanks(*ranks, number, *model->reader, model->runsOn, options));
+  }
   times.device = lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
-  if (options.tuned)
+  // Processes run the default configs, so that all run the same.
+  if (options.tuned && !ranks)
     model->loadTuned(options.compiler);
   if (!model->kernels) {
     LLAMAC_ASSIGN_OR_RETURN(model->kernels,

@@ -23,6 +23,7 @@
 
 namespace llamac {
 
+class RankWorld;
 class VariantCompiler;
 
 struct ModelOptions {
@@ -44,6 +45,11 @@ struct ModelOptions {
   /// their variants for devices that compile no source; may be null.
   bool tuned = true;
   const VariantCompiler *compiler = nullptr;
+  /// Where each rank is a process; not null in that of rank 0.
+  RankWorld *ranks = nullptr;
+  double rankTimeout = 60; ///< Seconds to wait for another process.
+  /// Whether processes exchange by MPI even where they share memory.
+  bool rankCopies = false;
 };
 
 /// Where the seconds of Model::load() went.

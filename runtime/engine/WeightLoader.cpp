@@ -221,20 +221,13 @@ loadWeights(const PlanReader &plan, Device &device,
   const std::vector<Device *> ranks = device.ranks();
   std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    LLAMAC_ASSIGN_OR_RETURN(ofRanks.emplace_back(),
-                            Loader(plan, checkpoint, *ranks[rank],
-                                   static_cast<int64_t>(rank), options)
-                                .load());
+    LLAMAC_ASSIGN_OR_RETURN(
+        ofRanks.emplace_back(),
+        Loader(plan, checkpoint, *ranks[rank],
+               options.firstRank + static_cast<int64_t>(rank), options)
+            .load());
   }
-  std::vector<std::unique_ptr<Buffer>> weights;
-  for (size_t i = 0; i < ofRanks.front().size(); ++i) {
-    std::vector<std::unique_ptr<Buffer>> parts;
-    parts.reserve(ranks.size());
-    for (auto &own : ofRanks)
-      parts.push_back(std::move(own[i]));
-    weights.push_back(device.join(std::move(parts)));
-  }
-  return weights;
+  return device.joinWeights(std::move(ofRanks));
 }
 
 } // namespace llamac

@@ -26,6 +26,8 @@ struct WeightOptions {
   /// the plan's.
   std::optional<uint64_t> randomSeed = {};
   Progress *progress = nullptr; ///< May be null.
+  /// Whose parts the device takes, or the first of its ranks().
+  int64_t firstRank = 0;
 };
 
 /// The weights of `plan` by number: embedded ones are used from the plan's map

@@ -29,10 +29,13 @@ PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(reader->table,
                           parsePlanTable(path, reader->file->span()));
   // The manifest's own checksum comes before its contents.
-  LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(reader->table.size() - 1, 1));
+  std::vector<bool> verified(reader->table.size());
+  verified.back() = true;
+  LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(verified, /*threads=*/1));
   LLAMAC_RETURN_IF_ERROR(reader->readManifest(options.sequences));
   if (options.verify)
-    LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(0, options.threads));
+    LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(
+        reader->sectionsOf(options.rank), options.threads));
   return reader;
 }
 
@@ -144,13 +147,26 @@ absl::Status PlanReader::checkPiece(size_t section, size_t piece) const {
       hashText(got), "; the file is damaged, compile it again"));
 }
 
+/// Which sections that rank reads; without one, all.
+std::vector<bool> PlanReader::sectionsOf(std::optional<int64_t> rank) const {
+  std::vector<bool> isRead(table.size(), true);
+  if (!rank)
+    return isRead;
+  for (const auto &weight : manifest.weights)
+    for (int64_t part = 0; weight->section >= 0 && part < weight->parts; ++part)
+      isRead[static_cast<size_t>(weight->section + part)] =
+          part == partOf(*weight, *rank, manifest.ranks);
+  return isRead;
+}
+
 // Threads take pieces in turn; the error of the earliest bad piece is given,
 // so that a damaged file always gets the same message.
-absl::Status PlanReader::verifyChecksums(size_t firstSection,
+absl::Status PlanReader::verifyChecksums(const std::vector<bool> &isVerified,
                                          int threads) const {
   std::vector<std::pair<size_t, size_t>> pieces;
-  for (size_t section = firstSection; section < table.size(); ++section)
-    for (size_t piece = 0; piece < table[section].pieces.size(); ++piece)
+  for (size_t section = 0; section < table.size(); ++section)
+    for (size_t piece = 0;
+         isVerified[section] && piece < table[section].pieces.size(); ++piece)
       pieces.emplace_back(section, piece);
 
   std::atomic<size_t> firstBad{pieces.size()};

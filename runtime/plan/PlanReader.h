@@ -24,6 +24,8 @@ struct PlanReadOptions {
   /// Whether the checksums of all sections are verified: the whole file is
   /// read. The header, the table and the manifest are always checked.
   bool verify = true;
+  /// Of all weights only the part of this rank is verified, and so read.
+  std::optional<int64_t> rank = {};
   /// Threads that verify.
   int threads = 2;
   /// Sequences that the cache shall hold; 0 for the plan's own number.
@@ -91,7 +93,9 @@ private:
   PlanReader() = default;
 
   absl::Status readManifest(int64_t sequences);
-  absl::Status verifyChecksums(size_t firstSection, int threads) const;
+  absl::Status verifyChecksums(const std::vector<bool> &isVerified,
+                               int threads) const;
+  std::vector<bool> sectionsOf(std::optional<int64_t> rank) const;
   absl::Status checkPiece(size_t section, size_t piece) const;
 
   std::shared_ptr<MappedFile> file;

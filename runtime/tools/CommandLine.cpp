@@ -93,6 +93,16 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       ->excludes("--quiet");
 }
 
+void addRankOptions(CLI::App &app, LoadOptions &options) {
+  const OptionGroup group{app, "Ranks (under mpirun)"};
+  group
+      .addDefault("--rank-timeout", options.rankTimeout, "SECONDS",
+                  "Wait so long for another rank, then end with an error")
+      ->check(CLI::Range(0.1, 1e6));
+  group.addFlag("--rank-copies", options.rankCopies,
+                "Exchange by MPI, even on one machine, where memory is shared");
+}
+
 void printLoaded(const Model &model) {
   const LoadTimes &times = model.loadTimes();
   absl::FPrintF(stderr,

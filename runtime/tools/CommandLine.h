@@ -74,6 +74,8 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
+/// Of tools whose ranks may be processes.
+void addRankOptions(CLI::App &app, LoadOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);
 void addChatOptions(CLI::App &app, ChatCommandOptions &options);

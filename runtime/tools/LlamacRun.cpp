@@ -14,6 +14,7 @@
 // llamac-run perplexity PLAN FILE    scores a text
 // llamac-run tune PLAN               finds the fastest tiles of a plan for cuda
 // llamac-run doctor | cache | completion | manual
+// mpirun -n N llamac-run ...         the same, each rank a process
 //
 // The runtime alone: no compiler is linked.
 //
@@ -21,6 +22,8 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/RankFollower.h"
+#include "runtime/engine/RankLeader.h"
 #include "runtime/tools/CommandLine.h"
 #include "runtime/tools/ToolVerbs.h"
 
@@ -65,12 +68,18 @@ static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
     takes(invocation.plan);
   addOptions(*command, options);
   addModelOptions(*command, invocation.model);
+  addRankOptions(*command, invocation.model);
   command->group("Other verbs");
 }
 
 /// The command that was asked for; `run` has no name of its own.
 static absl::Status execute(Invocation &invocation,
                             const std::string &command) {
+  if (const ModelOptions &model = invocation.model, usual;
+      !model.ranks && (model.rankCopies != usual.rankCopies ||
+                       model.rankTimeout != usual.rankTimeout))
+    return usageError("--rank-copies, --rank-timeout: expected processes that "
+                      "mpirun has started, got one alone");
   if (command == "serve") {
     ModelOptions loading = invocation.model;
     loading.sequences = invocation.serve.parallel;
@@ -127,14 +136,17 @@ static absl::Status execute(Invocation &invocation,
   return runCommand(model, invocation.run, stdout, stderr);
 }
 
-static int llamacRun(int argc, char **argv) {
+/// `ranks`: of rank 0, where each rank is a process; else null.
+static int llamacRun(int argc, char **argv, RankWorld *ranks) {
   Invocation invocation;
+  invocation.model.ranks = ranks;
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
   formatHelp(app);
   app.require_subcommand(0, 1);
   app.add_option("PLAN", invocation.plan, "A compiled plan");
   addRunOptions(app, invocation.run);
   addModelOptions(app, invocation.model);
+  addRankOptions(app, invocation.model);
   addCommand(app, invocation, "chat", "Talk with a model", addChatOptions,
              invocation.chat);
   addCommand(app, invocation, "bench", "Measure prefill and decode",
@@ -166,6 +178,24 @@ static int llamacRun(int argc, char **argv) {
   return finishTool("llamac-run", status);
 }
 
+/// Rank 0 is the tool, the other processes that mpirun has started follow it.
+static int runRank(int argc, char **argv) {
+  const auto ranks = RankWorld::ofLaunch();
+  if (!ranks.ok())
+    return RankWorld::launchedRank() > 0
+               ? static_cast<int>(exitCode(ranks.status()))
+               : finishTool("llamac-run", ranks.status());
+  RankWorld *const world = ranks->get();
+  if (world && world->rank() != 0) {
+    followRanks(*world);
+    return 0;
+  }
+  const int code = llamacRun(argc, argv, world);
+  if (world)
+    endRanks(*world);
+  return code;
+}
+
 int main(int argc, char **argv) {
-  return runTool("llamac-run", [&] { return llamacRun(argc, argv); });
+  return runTool("llamac-run", [&] { return runRank(argc, argv); });
 }

@@ -1,0 +1,293 @@
+//===- RankWorld.cpp - Processes that mpirun started together -------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/ranks/RankWorld.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/FatalEvents.h"
+#include "runtime/base/Status.h"
+#include "runtime/cpu/Topology.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace llamac {
+
+// Of messages; those of exchanges have another.
+static constexpr int messageTag = 1;
+
+/// A number that mpirun gives to its processes; `otherwise` without.
+static int launchNumber(const char *name, int otherwise) {
+  const char *text = std::getenv(name);
+  int number = 0;
+  return text && absl::SimpleAtoi(text, &number) ? number : otherwise;
+}
+
+int RankWorld::launchedRank() {
+  return launchNumber("OMPI_COMM_WORLD_SIZE", 1) > 1
+             ? launchNumber("OMPI_COMM_WORLD_RANK", -1)
+             : -1;
+}
+
+absl::StatusOr<std::unique_ptr<RankWorld>> RankWorld::ofLaunch() {
+  if (launchedRank() < 0)
+    return nullptr;
+  std::unique_ptr<RankWorld> world(new RankWorld);
+  LLAMAC_ASSIGN_OR_RETURN(world->library, mpi::Library::open());
+  LLAMAC_RETURN_IF_ERROR(world->start());
+  LLAMAC_RETURN_IF_ERROR(world->meet());
+  return world;
+}
+
+absl::Status RankWorld::start() {
+  int threading = 0;
+  if (library->MPI_Init_thread(nullptr, nullptr, mpi::threadsInTurn,
+                               &threading) != 0 ||
+      library->MPI_Comm_rank(library->world, &number) != 0 ||
+      library->MPI_Comm_size(library->world, &count) != 0)
+    return deviceError("mpirun: expected MPI to start, got an error");
+  if (threading < mpi::threadsInTurn)
+    return deviceError("mpirun: expected an MPI that several threads may call, "
+                       "got one for a single thread");
+  return absl::OkStatus();
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+void RankWorld::send(int to, absl::Span<const uint8_t> bytes) const {
+  const uint64_t size = bytes.size();
+  sendPart(to, &size, sizeof size);
+  for (uint64_t sent = 0; sent < size; sent += INT_MAX) {
+    const auto part = bytes.subspan(sent, INT_MAX);
+    sendPart(to, part.data(), part.size());
+  }
+}
+
+void RankWorld::sendPart(int to, const void *bytes, size_t size) const {
+  mpi::Request request = library->noRequest;
+  library->MPI_Isend(bytes, static_cast<int>(size), library->byte, to,
+                     messageTag, library->world, &request);
+  await(request, to);
+}
+
+/// Looks without a pause while an end soon is likely: ranks meet many times in
+/// a step.
+void RankWorld::await(mpi::Request &request, int rank) const {
+  constexpr int looksPerClock = 64;
+  constexpr double busySeconds = 1e-3;
+  constexpr auto nap = std::chrono::microseconds(50);
+  const double start = steadySeconds();
+  for (;;) {
+    for (int look = 0; look < looksPerClock; ++look) {
+      int done = 0;
+      library->MPI_Test(&request, &done, mpi::ignored);
+      if (done)
+        return;
+    }
+    const double waited = steadySeconds() - start;
+    if (waited > patience())
+      endWithout(rank);
+    if (waited > busySeconds)
+      std::this_thread::sleep_for(nap);
+  }
+}
+
+std::vector<uint8_t> RankWorld::receive(int from) const {
+  uint64_t size = 0;
+  library->MPI_Recv(&size, sizeof size, library->byte, from, messageTag,
+                    library->world, mpi::ignored);
+  std::vector<uint8_t> bytes(size);
+  for (uint64_t got = 0; got < size; got += INT_MAX) {
+    const auto part = absl::MakeSpan(bytes).subspan(got, INT_MAX);
+    library->MPI_Recv(part.data(), static_cast<int>(part.size()), library->byte,
+                      from, messageTag, library->world, mpi::ignored);
+  }
+  return bytes;
+}
+
+// Looks all the time at first, as the next step of a busy engine comes at once;
+// then less and less often, so that an idle rank takes no time of a core.
+bool RankWorld::waitForMessage(int from, double seconds) const {
+  constexpr double busySeconds = 200e-6, longestNap = 1e-3;
+  const double start = steadySeconds();
+  for (;;) {
+    int found = 0;
+    library->MPI_Iprobe(from, messageTag, library->world, &found, mpi::ignored);
+    if (found)
+      return true;
+    const double waited = steadySeconds() - start;
+    if (waited > seconds)
+      return false;
+    if (waited > busySeconds)
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::min(waited / 8, longestNap)));
+  }
+}
+
+void RankWorld::post(absl::Span<const uint8_t> message) {
+  const uint64_t size = message.size();
+  const auto *head = reinterpret_cast<const uint8_t *>(&size);
+  batch.insert(batch.end(), head, head + sizeof size);
+  batch.insert(batch.end(), message.begin(), message.end());
+}
+
+void RankWorld::flush() {
+  for (int other = 1; other < count; ++other)
+    send(other, batch);
+  batch.clear();
+}
+
+std::vector<uint8_t> RankWorld::takeAnswer(int rank) {
+  if (!waitForMessage(rank, patience()))
+    endWithout(rank);
+  --owed;
+  return receive(rank);
+}
+
+absl::Span<const uint8_t> RankWorld::next() {
+  if (taken == batch.size()) {
+    waitForMessage(0, std::numeric_limits<double>::infinity());
+    batch = receive(0);
+    taken = 0;
+  }
+  uint64_t size = 0;
+  std::memcpy(&size, batch.data() + taken, sizeof size);
+  const auto message =
+      absl::MakeConstSpan(batch).subspan(taken + sizeof size, size);
+  taken += sizeof size + size;
+  return message;
+}
+
+void RankWorld::answer(absl::Span<const uint8_t> message) { send(0, message); }
+
+//===----------------------------------------------------------------------===//
+// The other processes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What ranks tell each other first.
+struct Process {
+  int32_t id = 0;
+  char boot[40] = {};       ///< Of the kernel.
+  uint64_t processList = 0; ///< The namespace of its number.
+};
+
+} // namespace
+
+static Process thisProcess() {
+  Process process;
+  process.id = getpid();
+  std::ifstream("/proc/sys/kernel/random/boot_id") >>
+      std::setw(sizeof process.boot) >> process.boot;
+  struct stat list = {};
+  if (stat("/proc/self/ns/pid", &list) == 0)
+    process.processList = list.st_ino;
+  return process;
+}
+
+/// Each rank tells rank 0 where it is, which tells them whether all are there.
+absl::Status RankWorld::meet() {
+  const Process own = thisProcess();
+  const auto *bytes = reinterpret_cast<const uint8_t *>(&own);
+  if (number != 0) {
+    send(0, {bytes, sizeof own});
+    allHere = receive(0).front() != 0;
+    return absl::OkStatus();
+  }
+  std::vector<int> here;
+  for (int other = 1; other < count; ++other) {
+    const std::vector<uint8_t> message = receive(other);
+    Process process;
+    if (message.size() != sizeof process)
+      endBecauseOf(other);
+    std::memcpy(&process, message.data(), sizeof process);
+    const bool isHere = std::strcmp(process.boot, own.boot) == 0 &&
+                        process.processList == own.processList;
+    here.push_back(isHere ? process.id : -1);
+    allHere &= isHere;
+  }
+  const uint8_t answer = allHere;
+  for (int other = 1; other < count; ++other)
+    send(other, {&answer, 1});
+  watch(here);
+  return absl::OkStatus();
+}
+
+/// Ends this process once one of `processes`, by rank from 1 on, has ended; -1
+/// for one that is not to be watched.
+void RankWorld::watch(const std::vector<int> &processes) {
+  stopWatching = eventfd(0, EFD_CLOEXEC);
+  std::vector<pollfd> files = {{stopWatching, POLLIN, 0}};
+  for (const int process : processes)
+    files.push_back(
+        {process < 0 ? -1
+                     : static_cast<int>(syscall(SYS_pidfd_open, process, 0)),
+         POLLIN, 0});
+  watcher = std::thread([files = std::move(files)]() mutable {
+    while (poll(files.data(), files.size(), -1) < 0)
+      ;
+    if (files[0].revents == 0)
+      for (size_t rank = 1; rank < files.size(); ++rank)
+        if (files[rank].revents != 0)
+          endProcess(ExitCode::Device,
+                     absl::StrCat("rank ", rank,
+                                  ": its process has ended, and so do all "
+                                  "others; start them again")
+                         .c_str());
+    for (const pollfd &file : files)
+      close(file.fd);
+  });
+}
+
+void RankWorld::endWithout(int rank) const {
+  endProcess(ExitCode::Device,
+             absl::StrCat("rank ", rank, ": expected it within ", limit,
+                          " s, got nothing; if it is only slow, raise "
+                          "--rank-timeout")
+                 .c_str());
+}
+
+void RankWorld::endBecauseOf(int rank) {
+  endProcess(ExitCode::BadPlan,
+             absl::StrCat("rank ", rank,
+                          ": expected the same llamac-run on all ranks, got "
+                          "another program; give all the same")
+                 .c_str());
+}
+
+int RankWorld::cores() const {
+  return usablePhysicalCores(launchNumber("OMPI_COMM_WORLD_LOCAL_SIZE", 1));
+}
+
+RankWorld::~RankWorld() {
+  if (watcher.joinable()) {
+    const uint64_t one = 1;
+    const ssize_t ignored = write(stopWatching, &one, sizeof one);
+    (void)ignored;
+    watcher.join();
+  }
+  if (owed == 0)
+    library->MPI_Finalize();
+}
+
+} // namespace llamac

@@ -1,0 +1,122 @@
+//===- RankWorld.h - Processes that mpirun started together -----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rank 0 has the user, and tells the other ranks what to do by messages. They
+// end when it ends. A rank that is lost ends all: rank 0 sees processes of its
+// machine end, mpirun sees all of them, and no rank waits for another longer
+// than a limit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_RUNTIME_RANKS_RANKWORLD_H
+#define LLAMAC_RUNTIME_RANKS_RANKWORLD_H
+
+#include "runtime/ranks/Mpi.h"
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace llamac {
+
+class RankWorld {
+public:
+  /// The world of this process; null where mpirun has not started several. Does
+  /// not return before all ranks are there. Device error where MPI fails.
+  static absl::StatusOr<std::unique_ptr<RankWorld>> ofLaunch();
+
+  /// Of a process that mpirun has started among others; -1 for one alone.
+  static int launchedRank();
+
+  RankWorld(const RankWorld &) = delete;
+  RankWorld &operator=(const RankWorld &) = delete;
+
+  /// Leaves MPI, unless a rank still owes an answer: mpirun then ends it.
+  ~RankWorld();
+
+  int rank() const { return number; }
+  int size() const { return count; }
+  const mpi::Library &mpi() const { return *library; }
+
+  /// Whether all processes run under one kernel and see each other.
+  bool isOneMachine() const { return allHere; }
+
+  /// Physical cores for the threads of this process: those it is bound to, or
+  /// its share of the machine.
+  int cores() const;
+
+  /// The seconds to wait for another rank. A later rank waits a little longer:
+  /// of several that wait the first says so, and mpirun ends the others.
+  double patience() const { return limit + number; }
+  double timeLimit() const { return limit; }
+  void setTimeLimit(double seconds) { limit = seconds; }
+
+  /// Waits for `request`, of a message from or to `rank`; ends the process when
+  /// that takes too long.
+  void await(mpi::Request &request, int rank) const;
+
+  /// Ends the process with an error that names `rank`, which has not come.
+  [[noreturn]] void endWithout(int rank) const;
+
+  /// The same for one whose message makes no sense.
+  [[noreturn]] static void endBecauseOf(int rank);
+
+  //===--- Rank 0, under a lock of turn() -------------------------------===//
+
+  /// One thread at a time speaks to the others, or runs a step with them.
+  std::mutex &turn() { return speaking; }
+
+  /// Adds a message for all other ranks; flush() sends what was added.
+  void post(absl::Span<const uint8_t> message);
+  void flush();
+
+  /// Says that each rank owes an answer to what was posted.
+  void expectAnswers() { owed += count - 1; }
+
+  /// Waits for the next answer of `rank`.
+  std::vector<uint8_t> takeAnswer(int rank);
+
+  //===--- The other ranks ----------------------------------------------===//
+
+  /// Waits for the next message of rank 0.
+  absl::Span<const uint8_t> next();
+  void answer(absl::Span<const uint8_t> message);
+
+private:
+  RankWorld() = default;
+
+  absl::Status start();
+  absl::Status meet();
+  void send(int to, absl::Span<const uint8_t> bytes) const;
+  void sendPart(int to, const void *bytes, size_t size) const;
+  std::vector<uint8_t> receive(int from) const;
+  bool waitForMessage(int from, double seconds) const;
+  void watch(const std::vector<int> &processes);
+
+  std::unique_ptr<const mpi::Library> library;
+  int number = 0, count = 1;
+  bool allHere = true;
+  double limit = 60;
+  std::mutex speaking;
+  int owed = 0; ///< Answers.
+  /// Messages, each behind its size in 8 bytes: to send, or received.
+  std::vector<uint8_t> batch;
+  size_t taken = 0; ///< Bytes of a batch that next() has given.
+  std::thread watcher;
+  int stopWatching = -1; ///< An eventfd.
+};
+
+} // namespace llamac
+
+#endif // LLAMAC_RUNTIME_RANKS_RANKWORLD_H
