@@ -48,8 +48,8 @@ takeAnswers(RankWorld &world) {
   const std::lock_guard<std::mutex> lock(world.turn());
   std::vector<ranks::AnswerT> answers;
   absl::Status status;
-  for (int rank = 1; rank < world.size(); ++rank) {
-    const std::vector<uint8_t> bytes = world.takeAnswer(rank);
+  for (const std::vector<uint8_t> &bytes : world.takeAnswers()) {
+    const int rank = static_cast<int>(answers.size()) + 1;
     if (!flatbuffers::Verifier(bytes.data(), bytes.size())
              .VerifyBuffer<ranks::Answer>())
       world.endBecauseOf(rank);

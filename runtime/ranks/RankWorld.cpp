@@ -156,11 +156,15 @@ void RankWorld::flush() {
   batch.clear();
 }
 
-std::vector<uint8_t> RankWorld::takeAnswer(int rank) {
-  if (!waitForMessage(rank, patience()))
-    endWithout(rank);
+std::vector<std::vector<uint8_t>> RankWorld::takeAnswers() {
+  std::vector<std::vector<uint8_t>> answers;
+  for (int other = 1; other < count; ++other) {
+    if (!waitForMessage(other, patience()))
+      endWithout(other);
+    answers.push_back(receive(other));
+  }
   --owed;
-  return receive(rank);
+  return answers;
 }
 
 absl::Span<const uint8_t> RankWorld::next() {
@@ -286,8 +290,14 @@ RankWorld::~RankWorld() {
     (void)ignored;
     watcher.join();
   }
-  if (owed == 0)
-    library->MPI_Finalize();
+  const double end = steadySeconds() + 1;
+  for (; owed > 0; --owed)
+    for (int other = 1; other < count; ++other) {
+      if (!waitForMessage(other, end - steadySeconds()))
+        return;
+      receive(other);
+    }
+  library->MPI_Finalize();
 }
 
 } // namespace llamac

@@ -42,7 +42,8 @@ public:
   RankWorld(const RankWorld &) = delete;
   RankWorld &operator=(const RankWorld &) = delete;
 
-  /// Leaves MPI, unless a rank still owes an answer: mpirun then ends it.
+  /// Leaves MPI, unless a rank still owes an answer after a second: mpirun then
+  /// ends it.
   ~RankWorld();
 
   int rank() const { return number; }
@@ -81,11 +82,11 @@ public:
   void post(absl::Span<const uint8_t> message);
   void flush();
 
-  /// Says that each rank owes an answer to what was posted.
-  void expectAnswers() { owed += count - 1; }
+  /// Says that each other rank owes an answer to what was posted.
+  void expectAnswers() { ++owed; }
 
-  /// Waits for the next answer of `rank`.
-  std::vector<uint8_t> takeAnswer(int rank);
+  /// Waits for the next answer of each other rank, by rank from 1 on.
+  std::vector<std::vector<uint8_t>> takeAnswers();
 
   //===--- The other ranks ----------------------------------------------===//
 
@@ -109,7 +110,7 @@ private:
   bool allHere = true;
   double limit = 60;
   std::mutex speaking;
-  int owed = 0; ///< Answers.
+  int owed = 0; ///< Answers of each other rank.
   /// Messages, each behind its size in 8 bytes: to send, or received.
   std::vector<uint8_t> batch;
   size_t taken = 0; ///< Bytes of a batch that next() has given.
