@@ -17,10 +17,12 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iomanip>
 #include <limits>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -194,6 +196,7 @@ struct Process {
   int32_t id = 0;
   char boot[40] = {};       ///< Of the kernel.
   uint64_t processList = 0; ///< The namespace of its number.
+  bool allAreHere = true;   ///< As rank 0 knows it.
 };
 
 } // namespace
@@ -209,17 +212,14 @@ static Process thisProcess() {
   return process;
 }
 
-/// Each rank tells rank 0 where it is, which tells them whether all are there.
+/// Each rank tells rank 0 where it is, which answers where itself is, and
+/// whether all are there.
 absl::Status RankWorld::meet() {
-  const Process own = thisProcess();
-  const auto *bytes = reinterpret_cast<const uint8_t *>(&own);
-  if (number != 0) {
-    send(0, {bytes, sizeof own});
-    allHere = receive(0).front() != 0;
-    return absl::OkStatus();
-  }
-  std::vector<int> here;
-  for (int other = 1; other < count; ++other) {
+  Process own = thisProcess();
+  auto tell = [&](int other) {
+    send(other, {reinterpret_cast<const uint8_t *>(&own), sizeof own});
+  };
+  auto hear = [&](int other) {
     const std::vector<uint8_t> message = receive(other);
     Process process;
     if (message.size() != sizeof process)
@@ -227,40 +227,59 @@ absl::Status RankWorld::meet() {
     std::memcpy(&process, message.data(), sizeof process);
     const bool isHere = std::strcmp(process.boot, own.boot) == 0 &&
                         process.processList == own.processList;
-    here.push_back(isHere ? process.id : -1);
-    allHere &= isHere;
+    if (!isHere)
+      process.id = -1;
+    allHere = allHere && isHere && process.allAreHere;
+    return process.id;
+  };
+  std::vector<int> here(static_cast<size_t>(count), -1);
+  if (number == 0) {
+    for (int other = 1; other < count; ++other)
+      here[other] = hear(other);
+    own.allAreHere = allHere;
+    for (int other = 1; other < count; ++other)
+      tell(other);
+  } else {
+    tell(0);
+    here[0] = hear(0);
   }
-  const uint8_t answer = allHere;
-  for (int other = 1; other < count; ++other)
-    send(other, {&answer, 1});
-  watch(here);
-  return absl::OkStatus();
+  return watch(here);
 }
 
-/// Ends this process once one of `processes`, by rank from 1 on, has ended; -1
-/// for one that is not to be watched.
-void RankWorld::watch(const std::vector<int> &processes) {
+/// Ends this process once one of `processes`, by rank, has ended; -1 for one
+/// that is not to be watched. Rank 0 says which; that it has ended is for
+/// mpirun to say.
+absl::Status RankWorld::watch(const std::vector<int> &processes) {
   stopWatching = eventfd(0, EFD_CLOEXEC);
-  std::vector<pollfd> files = {{stopWatching, POLLIN, 0}};
+  if (stopWatching < 0)
+    return systemError(errno, "watching other ranks", deviceError);
+  std::vector<pollfd> files;
+  files.reserve(processes.size() + 1);
   for (const int process : processes)
     files.push_back(
         {process < 0 ? -1
                      : static_cast<int>(syscall(SYS_pidfd_open, process, 0)),
          POLLIN, 0});
-  watcher = std::thread([files = std::move(files)]() mutable {
+  files.push_back({stopWatching, POLLIN, 0});
+  watcher = std::thread([files = std::move(files), own = number]() mutable {
     while (poll(files.data(), files.size(), -1) < 0)
       ;
-    if (files[0].revents == 0)
-      for (size_t rank = 1; rank < files.size(); ++rank)
-        if (files[rank].revents != 0)
-          endProcess(ExitCode::Device,
-                     absl::StrCat("rank ", rank,
-                                  ": its process has ended, and so do all "
-                                  "others; start them again")
-                         .c_str());
+    for (size_t rank = 0; rank + 1 < files.size() && files.back().revents == 0;
+         ++rank) {
+      if (files[rank].revents == 0)
+        continue;
+      if (own != 0)
+        _exit(static_cast<int>(ExitCode::Device));
+      endProcess(ExitCode::Device,
+                 absl::StrCat("rank ", rank,
+                              ": its process has ended, and so do all others; "
+                              "start them again")
+                     .c_str());
+    }
     for (const pollfd &file : files)
       close(file.fd);
   });
+  return absl::OkStatus();
 }
 
 void RankWorld::endWithout(int rank) const {

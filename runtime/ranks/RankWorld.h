@@ -103,7 +103,7 @@ private:
   void sendPart(int to, const void *bytes, size_t size) const;
   std::vector<uint8_t> receive(int from) const;
   bool waitForMessage(int from, double seconds) const;
-  void watch(const std::vector<int> &processes);
+  absl::Status watch(const std::vector<int> &processes);
 
   std::unique_ptr<const mpi::Library> library;
   int number = 0, count = 1;
