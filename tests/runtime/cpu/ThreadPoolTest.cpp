@@ -11,8 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <new>
 #include <numeric>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace llamac {
@@ -80,6 +84,30 @@ TEST_P(ThreadPoolTest, WakesFromSleep) {
 TEST_P(ThreadPoolTest, ComesAndGoesWithoutAJob) {
   for (int i = 0; i < 20; ++i)
     ThreadPool pool(GetParam());
+}
+
+TEST(EventCountTest, AWaitHasALimit) {
+  EventCount count;
+  EXPECT_FALSE(count.waitWhile(0, 0.01));
+  count.advance();
+  EXPECT_TRUE(count.waitWhile(0, 0.01));
+}
+
+TEST(EventCountTest, WakesThreadsOfOtherProcesses) {
+  void *memory = mmap(nullptr, sizeof(EventCount), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto *count = new (memory) EventCount(/*isShared=*/true);
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(count->waitWhile(0, 60) ? 0 : 1);
+  // Longer than the child spins.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  count->advance();
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  munmap(memory, sizeof(EventCount));
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest,

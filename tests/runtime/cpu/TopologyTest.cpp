@@ -22,19 +22,29 @@ TEST(TopologyTest, IsBetweenOneAndTheProcessors) {
             static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-TEST(TopologyTest, TheAffinityMaskIsRespected) {
+/// usablePhysicalCores(processes) of a thread that may run on one processor.
+static int coresOnFirstProcessor(int processes) {
   cpu_set_t before;
-  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   int first = 0;
   while (!CPU_ISSET(first, &before))
     ++first;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(first, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  const int cores = usablePhysicalCores();
-  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
-  EXPECT_EQ(cores, 1);
+  EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const int cores = usablePhysicalCores(processes);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  return cores;
+}
+
+TEST(TopologyTest, TheAffinityMaskIsRespected) {
+  EXPECT_EQ(coresOnFirstProcessor(1), 1);
+}
+
+TEST(TopologyTest, ProcessesBoundToACoreEachDoNotShareIt) {
+  EXPECT_GE(usablePhysicalCores(maxThreads), 1);
+  EXPECT_EQ(coresOnFirstProcessor(2), 1);
 }
 
 } // namespace

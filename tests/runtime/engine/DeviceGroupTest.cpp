@@ -171,18 +171,19 @@ TEST_F(DeviceGroupTest, WhatIsWrittenIsOnAllRanksAndRankZeroIsRead) {
 TEST_F(DeviceGroupTest, EachRankHasItsOwnAddressesAndNumber) {
   makeGroup();
   const auto inputs = allocate(128), arena = allocate(64);
-  std::vector<std::unique_ptr<Buffer>> parts;
+  std::vector<std::vector<std::unique_ptr<Buffer>>> parts;
   for (const auto &fake : fakes) {
     auto part = fake->allocate(16);
     ASSERT_TRUE(part.ok());
-    parts.push_back(*std::move(part));
+    parts.emplace_back().push_back(*std::move(part));
   }
-  void *const second = parts[1]->address();
-  const auto weight = group->join(std::move(parts));
+  void *const second = parts[1][0]->address();
+  const auto weights = group->joinWeights(std::move(parts));
+  ASSERT_TRUE(weights.ok()) << weights.status();
 
   ProgramBindings bindings;
   bindings.arena = arena->address();
-  bindings.weights = {weight->address()};
+  bindings.weights = {weights->front()->address()};
   // Inputs lie in one buffer.
   bindings.inputs = {inputs->address(),
                      static_cast<uint8_t *>(inputs->address()) + 96};
@@ -199,7 +200,7 @@ TEST_F(DeviceGroupTest, EachRankHasItsOwnAddressesAndNumber) {
     EXPECT_EQ(own.kv.size(), 0U);
     EXPECT_EQ(own.counters, nullptr);
   }
-  EXPECT_EQ(fakes[0]->bound.weights[0], weight->address());
+  EXPECT_EQ(fakes[0]->bound.weights[0], weights->front()->address());
   EXPECT_EQ(fakes[1]->bound.weights[0], second);
 }
 
