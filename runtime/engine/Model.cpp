@@ -91,6 +91,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(model->reader, PlanReader::open(path, reading));
   if (ranks)
     LLAMAC_RETURN_IF_ERROR(checkRanks(*ranks, *model->reader));
+  else if (model->plan().ranks > 1 && RankWorld::launchedRank() >= 0)
+    return usageError(absl::StrCat(
+        path, ": a plan for ", model->plan().ranks,
+        " ranks: expected llamac-run as what mpirun starts, got another "
+        "program; start it without mpirun to run all ranks in one process"));
   model->compiled = model->reader;
   model->randomWeights = options.randomWeights;
   model->modelConfig = fromPlan(*model->plan().config);

@@ -23,9 +23,9 @@ def command(ranks, *args, program=LLAMAC_RUN):
     return [MPIRUN, "--oversubscribe", "-n", str(ranks), program, *map(str, args)]
 
 
-def run(ranks, *args):
+def run(ranks, *args, **options):
     """`llamac-run` with these arguments, each rank a process; see support.run()."""
-    return support.run(command(ranks, *args), env=ENVIRONMENT)
+    return support.run(command(ranks, *args, **options), env=ENVIRONMENT)
 
 
 def start(ranks, *args, **options):

@@ -138,6 +138,11 @@ class Refusals(ProcessesCase):
         result = support.run([LLAMAC_RUN, self.plan(2), *map(str, TOKENS), "--rank-copies"])
         self.refused(result, USAGE, "--rank-copies", "mpirun")
 
+    def test_of_the_compiler_under_mpirun(self):
+        result = processes.run(2, "run", self.plan(2), *TOKENS, program=support.LLAMAC)
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertIn("expected llamac-run as what mpirun starts", result.stderr)
+
     def each_in_its_folder(self, plans, programs=(LLAMAC_RUN, LLAMAC_RUN)):
         """Two ranks, each with its own file of the same name."""
         command = [processes.MPIRUN, "--oversubscribe"]
