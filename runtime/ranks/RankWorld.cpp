@@ -51,8 +51,8 @@ int RankWorld::launchedRank() {
 absl::StatusOr<std::unique_ptr<RankWorld>> RankWorld::ofLaunch() {
   if (launchedRank() < 0)
     return nullptr;
-  std::unique_ptr<RankWorld> world(new RankWorld);
-  LLAMAC_ASSIGN_OR_RETURN(world->library, mpi::Library::open());
+  LLAMAC_ASSIGN_OR_RETURN(auto library, mpi::Library::open());
+  std::unique_ptr<RankWorld> world(new RankWorld(std::move(library)));
   LLAMAC_RETURN_IF_ERROR(world->start());
   LLAMAC_RETURN_IF_ERROR(world->meet());
   return world;
@@ -65,6 +65,7 @@ absl::Status RankWorld::start() {
       library->MPI_Comm_rank(library->world, &number) != 0 ||
       library->MPI_Comm_size(library->world, &count) != 0)
     return deviceError("mpirun: expected MPI to start, got an error");
+  isStarted = true;
   if (threading < mpi::threadsInTurn)
     return deviceError("mpirun: expected an MPI that several threads may call, "
                        "got one for a single thread");
@@ -309,6 +310,8 @@ RankWorld::~RankWorld() {
     (void)ignored;
     watcher.join();
   }
+  if (!isStarted)
+    return;
   const double end = steadySeconds() + 1;
   for (; owed > 0; --owed)
     for (int other = 1; other < count; ++other) {

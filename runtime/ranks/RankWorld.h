@@ -26,6 +26,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -95,7 +96,8 @@ public:
   void answer(absl::Span<const uint8_t> message);
 
 private:
-  RankWorld() = default;
+  explicit RankWorld(std::unique_ptr<const mpi::Library> library)
+      : library(std::move(library)) {}
 
   absl::Status start();
   absl::Status meet();
@@ -106,6 +108,7 @@ private:
   absl::Status watch(const std::vector<int> &processes);
 
   std::unique_ptr<const mpi::Library> library;
+  bool isStarted = false;
   int number = 0, count = 1;
   bool allHere = true;
   double limit = 60;

@@ -4,6 +4,7 @@
 """Ranks that are processes, which mpirun starts, compute what ranks of one
 process do; and one that is lost ends all."""
 
+import ctypes
 import json
 import os
 import random
@@ -137,6 +138,17 @@ class Refusals(ProcessesCase):
     def test_of_options_without_mpirun(self):
         result = support.run([LLAMAC_RUN, self.plan(2), *map(str, TOKENS), "--rank-copies"])
         self.refused(result, USAGE, "--rank-copies", "mpirun")
+
+    def test_of_an_mpi_that_is_not_found(self):
+        # As mpirun sets it, which adds its library's folder.
+        started = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0", "LD_LIBRARY_PATH": ""}
+        try:
+            ctypes.CDLL("libmpi.so.40")
+        except OSError:
+            result = support.run([LLAMAC_RUN, self.plan(2), *map(str, TOKENS)], env=os.environ | started)
+            self.refused(result, DEVICE, "libmpi.so.40: expected Open MPI's library", "LD_LIBRARY_PATH")
+        else:
+            self.skipTest("the system has Open MPI's library")
 
     def test_of_the_compiler_under_mpirun(self):
         result = processes.run(2, "run", self.plan(2), *TOKENS, program=support.LLAMAC)
