@@ -27,7 +27,7 @@ from test_ranks import MODELS
 
 TOKENS = ("--tokens", "1,2,3,4,5", "--print-ids", "--temp", 0)
 # Of the launcher, which sends SIGTERM, then SIGKILL, when a rank has ended.
-MOST_SECONDS = 10
+MOST_SECONDS = 20
 
 
 def offset_of_a_last_part(plan):
@@ -251,7 +251,7 @@ class Faults(ProcessesCase):
     def test_a_rank_that_hangs_ends_all(self):
         for rank in support.by_tier((2,), range(3)):
             with self.subTest(rank=rank):
-                launcher = self.begin("--rank-timeout", 1)
+                launcher = self.begin("--rank-timeout", 3)
                 # Once tokens come all of them run.
                 first = launcher.stdout.read1(1)
                 self.assertTrue(first)
@@ -261,7 +261,7 @@ class Faults(ProcessesCase):
                 self.assertEqual(code, DEVICE, error)
                 lines = [line for line in error.splitlines() if "error:" in line and line.startswith("llamac-run")]
                 self.assertEqual(len(lines), 1, error)
-                self.assertIn(f"rank {rank}: expected it within 1 s, got nothing", lines[0])
+                self.assertIn(f"rank {rank}: expected it within 3 s, got nothing", lines[0])
 
 
 if __name__ == "__main__":
