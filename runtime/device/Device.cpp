@@ -59,6 +59,14 @@ allocateCounters(const schema::PlanT &plan, Device &device) {
   return counters;
 }
 
+absl::StatusOr<std::unique_ptr<Buffer>> allocateRank(int rank, Device &device) {
+  const int32_t number = rank;
+  LLAMAC_ASSIGN_OR_RETURN(auto buffer, device.allocate(sizeof number));
+  LLAMAC_RETURN_IF_ERROR(device.write(
+      *buffer, 0, {reinterpret_cast<const uint8_t *>(&number), sizeof number}));
+  return buffer;
+}
+
 int64_t rowsOf(schema::RowSymbol rows, const StepShape &shape) {
   return rows == schema::RowSymbol::Tokens ? shape.rows : shape.outputRows;
 }

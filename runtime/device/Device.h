@@ -290,6 +290,19 @@ public:
   /// the same time.
   virtual bool waitsForRanks() const { return false; }
 
+  /// Where the devices of ranks in other processes meet, for joinRanks() of
+  /// all; empty where they need not, as their programs are bound a
+  /// RankExchange.
+  virtual absl::StatusOr<std::vector<uint8_t>> newMeetingPlace() {
+    return std::vector<uint8_t>();
+  }
+
+  /// Makes it the device of rank `rank` of `ranks`; returns once all have come.
+  virtual absl::Status joinRanks(absl::Span<const uint8_t> /*place*/,
+                                 int /*rank*/, int /*ranks*/) {
+    return absl::OkStatus();
+  }
+
   /// Whether it brings what other ranks have for it to memory of its own; else
   /// it is bound tables of where that is (ProgramBindings::peers).
   virtual bool gathersPeers() const { return false; }
@@ -376,6 +389,9 @@ uint64_t counterBytes(const schema::PlanT &plan);
 /// The counters of `plan`, written as zeros.
 absl::StatusOr<std::unique_ptr<Buffer>>
 allocateCounters(const schema::PlanT &plan, Device &device);
+
+/// The input Rank of the programs of rank `rank`.
+absl::StatusOr<std::unique_ptr<Buffer>> allocateRank(int rank, Device &device);
 
 } // namespace llamac
 

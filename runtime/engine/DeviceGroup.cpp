@@ -298,11 +298,8 @@ absl::Status DeviceGroup::number() {
   LLAMAC_RETURN_IF_ERROR(
       forEachRank([&](Device &device, size_t rank) -> absl::Status {
         LLAMAC_ASSIGN_OR_RETURN(made.emplace_back(),
-                                device.allocate(sizeof(int32_t)));
-        const auto number = static_cast<int32_t>(rank);
-        return device.write(
-            *made.back(), 0,
-            {reinterpret_cast<const uint8_t *>(&number), sizeof number});
+                                allocateRank(static_cast<int>(rank), device));
+        return absl::OkStatus();
       }));
   numbers = std::move(made);
   return absl::OkStatus();

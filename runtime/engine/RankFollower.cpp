@@ -11,7 +11,8 @@
 #include "runtime/base/BuildId.h"
 #include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/CpuDevice.h"
+#include "runtime/engine/MemoryNeeds.h"
+#include "runtime/engine/Model.h"
 #include "runtime/engine/WeightLoader.h"
 #include "runtime/ranks/ProcessExchange.h"
 #include "runtime/ranks/messages_generated.h"
@@ -33,13 +34,14 @@ namespace {
 /// A plan that rank 0 has opened. What is declared last is freed first.
 struct OpenPlan {
   std::shared_ptr<const PlanReader> reader;
-  std::shared_ptr<CpuDevice> device;
+  std::shared_ptr<Device> device;
   std::unique_ptr<LoadedCode> code;
+  std::unique_ptr<Buffer> rank;                 ///< Its number.
   std::vector<std::unique_ptr<Buffer>> weights; ///< Until they have a number.
 };
 
 struct OpenProgram {
-  RankOperands operands;
+  PeerTables peers;
   std::unique_ptr<PreparedProgram> program;
 };
 
@@ -58,11 +60,13 @@ private:
   absl::Status allocateExchange(const ranks::AllocateExchangeT &call);
   absl::Status prepare(const ranks::PrepareT &call);
   // Not answered.
+  absl::Status join(const ranks::JoinT &call);
   absl::Status nameWeights(const ranks::NameWeightsT &call);
   absl::Status write(const ranks::WriteT &call);
   absl::Status run(const ranks::RunT &call);
 
   void answer(const absl::Status &status, uint32_t plan);
+  void end();
   std::pair<Buffer *, uint64_t> find(uint64_t number) const;
   void *addressOf(uint64_t number) const;
   std::vector<void *> addressesOf(const std::vector<uint64_t> &numbers) const;
@@ -90,9 +94,20 @@ absl::Status Follower::open(const ranks::OpenT &call) {
                                                 .rank = world.rank(),
                                                 .threads = threads,
                                                 .sequences = call.sequences}));
-  LLAMAC_ASSIGN_OR_RETURN(plan.device, CpuDevice::create({threads, call.isa}));
+  ModelOptions options;
+  options.isa = call.isa;
+  options.gpuIndex = call.gpuIndex;
+  options.ranks = &world;
+  LLAMAC_ASSIGN_OR_RETURN(plan.device,
+                          createDevice(plan.reader->plan(), threads, options));
+  LLAMAC_RETURN_IF_ERROR(checkMemory(*plan.reader, *plan.device));
   LLAMAC_ASSIGN_OR_RETURN(plan.code, plan.device->loadCode(plan.reader));
-  return absl::OkStatus();
+  return plan.device->reserve(memoryNeeds(*plan.reader).total());
+}
+
+absl::Status Follower::join(const ranks::JoinT &call) {
+  return plans.at(call.plan).device->joinRanks(call.place, world.rank(),
+                                               world.size());
 }
 
 absl::Status Follower::loadWeights(const ranks::LoadWeightsT &call) {
@@ -118,7 +133,7 @@ absl::Status Follower::nameWeights(const ranks::NameWeightsT &call) {
 //===----------------------------------------------------------------------===//
 
 absl::Status Follower::allocate(const ranks::AllocateT &call) {
-  CpuDevice &device = *plans.at(call.plan).device;
+  Device &device = *plans.at(call.plan).device;
   auto make = [&] {
     switch (call.kind) {
     case ranks::MemoryKind::Dense:
@@ -177,7 +192,8 @@ absl::Status Follower::write(const ranks::WriteT &call) {
 
 absl::Status Follower::prepare(const ranks::PrepareT &call) {
   OpenPlan &plan = plans.at(call.plan);
-  ProcessExchange &exchange = *exchanges.at(call.exchange);
+  const auto exchange = exchanges.find(call.exchange);
+  const bool isBuffer = exchange == exchanges.end();
   ProgramBindings bindings{.arena = addressOf(call.arena),
                            .weights = addressesOf(call.weights),
                            .kv = addressesOf(call.kv),
@@ -185,14 +201,23 @@ absl::Status Follower::prepare(const ranks::PrepareT &call) {
                            .pageTableBytes = call.pageTableBytes,
                            .constants = addressesOf(call.constants),
                            .counters = addressOf(call.counters),
-                           .exchange = exchange.area(world.rank()),
+                           .exchange =
+                               isBuffer ? addressOf(call.exchange)
+                                        : exchange->second->area(world.rank()),
                            .peers = {}};
-  RankOperands operands(*plan.reader->plan().programs[call.program], exchange,
-                        world, bindings);
+  if (!plan.rank) {
+    LLAMAC_ASSIGN_OR_RETURN(plan.rank,
+                            allocateRank(world.rank(), *plan.device));
+  }
+  bindings.inputs[static_cast<size_t>(schema::InputRole::Rank)] =
+      plan.rank->address();
+  PeerTables peers;
+  if (!isBuffer)
+    peers = PeerTables(*plan.reader->plan().programs[call.program],
+                       *exchange->second, world, bindings);
   LLAMAC_ASSIGN_OR_RETURN(auto program,
                           plan.code->prepare(call.program, bindings));
-  programs.emplace(call.as,
-                   OpenProgram{std::move(operands), std::move(program)});
+  programs.emplace(call.as, OpenProgram{std::move(peers), std::move(program)});
   return absl::OkStatus();
 }
 
@@ -219,6 +244,16 @@ void Follower::answer(const absl::Status &status, uint32_t plan) {
   world.answer({builder.GetBufferPointer(), builder.GetSize()});
 }
 
+/// In the order in which rank 0 frees what it has.
+void Follower::end() {
+  programs.clear();
+  exchanges.clear();
+  buffers.clear();
+  plans.clear();
+  const uint8_t done = 0;
+  world.answer({&done, 1});
+}
+
 bool Follower::follow(const ranks::MessageT &message) {
   auto answered = [&](const auto &call, auto work) {
     answer((this->*work)(call), call.plan);
@@ -233,6 +268,9 @@ bool Follower::follow(const ranks::MessageT &message) {
   switch (call.type) {
   case ranks::Call::Open:
     answered(*call.AsOpen(), &Follower::open);
+    return true;
+  case ranks::Call::Join:
+    done(join(*call.AsJoin()));
     return true;
   case ranks::Call::LoadWeights:
     answered(*call.AsLoadWeights(), &Follower::loadWeights);
@@ -263,10 +301,12 @@ bool Follower::follow(const ranks::MessageT &message) {
     done(run(*call.AsRun()));
     return true;
   case ranks::Call::End:
+    end();
+    return false;
   case ranks::Call::NONE:
     break;
   }
-  return false;
+  world.endBecauseOf(0);
 }
 
 void followRanks(RankWorld &world) {

@@ -147,6 +147,11 @@ public:
   }
   absl::StatusOr<std::unique_ptr<Buffer>>
   allocateExchange(uint64_t size) override;
+  absl::StatusOr<std::optional<DeviceMemory>> memory() override {
+    return own->memory();
+  }
+  absl::Status reserve(uint64_t size) override { return own->reserve(size); }
+  absl::Status check() override { return own->check(); }
   bool sharesInPlace() const override { return own->sharesInPlace(); }
   absl::StatusOr<std::unique_ptr<Buffer>>
   share(absl::Span<const uint8_t> bytes) override;
@@ -183,7 +188,8 @@ private:
   const bool copiesExchanges; ///< By MPI, even where memory can be shared.
   std::mutex exchanging;
   std::map<const void *, ProcessExchange *> exchanges; ///< By area of rank 0.
-  std::atomic<uint64_t> programs = 0;                  ///< Prepared so far.
+  std::unique_ptr<Buffer> rank; ///< Its number, once a program is prepared.
+  std::atomic<uint64_t> programs = 0; ///< Prepared so far.
 
   friend class ExchangeBuffer;
 };
@@ -212,10 +218,10 @@ private:
 class LeaderProgram final : public PreparedProgram {
 public:
   LeaderProgram(RankWorld &world, uint64_t number,
-                const schema::ProgramT &program, RankOperands operands,
+                const schema::ProgramT &program, PeerTables peers,
                 std::unique_ptr<PreparedProgram> own)
       : PreparedProgram(program), world(world), number(number),
-        operands(std::move(operands)), own(std::move(own)) {}
+        peers(std::move(peers)), own(std::move(own)) {}
   ~LeaderProgram() override {
     tellRanks(world, ranks::ReleaseT{.program = number});
   }
@@ -236,7 +242,7 @@ private:
 
   RankWorld &world;
   const uint64_t number;
-  RankOperands operands;
+  PeerTables peers;
   std::unique_ptr<PreparedProgram> own;
 };
 
@@ -277,6 +283,8 @@ LeaderDevice::onEach(ranks::MemoryKind kind,
 
 absl::StatusOr<std::unique_ptr<Buffer>>
 LeaderDevice::allocateExchange(uint64_t size) {
+  if (own->gathersPeers())
+    return allocate(size);
   const bool copies = copiesExchanges || !world.isOneMachine();
   SharedFile file;
   LLAMAC_ASSIGN_OR_RETURN(auto exchange, copies
@@ -344,17 +352,22 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>>
 LeaderDevice::prepare(LoadedCode &code, const PlanReader &reader,
                       size_t program, const ProgramBindings &bindings) {
   const schema::ProgramT &schema = *reader.plan().programs[program];
-  ProcessExchange *exchange = nullptr;
+  ProgramBindings ofRank = bindings;
+  PeerTables peers;
   {
     const std::lock_guard<std::mutex> lock(exchanging);
-    exchange = exchanges.at(bindings.exchange);
+    if (const auto found = exchanges.find(bindings.exchange);
+        found != exchanges.end())
+      peers = PeerTables(schema, *found->second, world, ofRank);
+    if (!rank) {
+      LLAMAC_ASSIGN_OR_RETURN(rank, allocateRank(world.rank(), *own));
+    }
   }
-  ProgramBindings ofRank = bindings;
-  RankOperands operands(schema, *exchange, world, ofRank);
+  ofRank.inputs[static_cast<size_t>(schema::InputRole::Rank)] = rank->address();
   LLAMAC_ASSIGN_OR_RETURN(auto prepared, code.prepare(program, ofRank));
   const uint64_t number = programs++ << 32 | plan;
   auto all = std::make_unique<LeaderProgram>(
-      world, number, schema, std::move(operands), std::move(prepared));
+      world, number, schema, std::move(peers), std::move(prepared));
   LLAMAC_RETURN_IF_ERROR(callRanks(
       world, ranks::PrepareT{.plan = plan,
                              .program = static_cast<uint32_t>(program),
@@ -400,6 +413,7 @@ uint32_t announcePlan(RankWorld &world, absl::string_view path,
                           .sequences = options.sequences,
                           .threads = options.threads,
                           .isa = options.isa,
+                          .gpuIndex = options.gpuIndex,
                           .timeLimit = options.rankTimeout});
   return number;
 }
@@ -413,10 +427,6 @@ absl::Status checkRanks(const RankWorld &world, const PlanReader &plan) {
         manifest.ranks == 1
             ? "; compile it with --ranks"
             : absl::StrCat("; start it with mpirun -n ", manifest.ranks)));
-  if (manifest.target != "cpu")
-    return unsupportedError(
-        absl::StrCat(plan.path(), ": target: expected cpu under mpirun, got ",
-                     manifest.target));
   return absl::OkStatus();
 }
 
@@ -438,6 +448,16 @@ leadRanks(RankWorld &world, uint32_t number, const PlanReader &plan,
     if (answers[i].planHash != expected.planHash)
       return differs("hash", expected.planHash, answers[i].planHash);
   }
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<uint8_t> place,
+                          own->newMeetingPlace());
+  if (!place.empty()) {
+    {
+      const std::lock_guard<std::mutex> lock(world.turn());
+      post(world, ranks::JoinT{.plan = number, .place = place});
+      world.flush();
+    }
+    LLAMAC_RETURN_IF_ERROR(own->joinRanks(place, world.rank(), world.size()));
+  }
   ask(world, ranks::LoadWeightsT{.plan = number,
                                  .isRandom = options.randomWeights.has_value(),
                                  .seed = options.randomWeights.value_or(0)});
@@ -445,10 +465,6 @@ leadRanks(RankWorld &world, uint32_t number, const PlanReader &plan,
                                         options.rankCopies);
 }
 
-void endRanks(RankWorld &world) {
-  const std::lock_guard<std::mutex> lock(world.turn());
-  post(world, ranks::EndT{});
-  world.flush();
-}
+void endRanks(RankWorld &world) { ask(world, ranks::EndT{}); }
 
 } // namespace llamac

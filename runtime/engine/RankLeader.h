@@ -28,13 +28,14 @@ namespace llamac {
 uint32_t announcePlan(RankWorld &world, absl::string_view path,
                       const ModelOptions &options);
 
-/// Whether the ranks of `world` can run `plan`. Errors: badPlan for one for
-/// another number of ranks, unsupported for another target than cpu.
+/// Whether the ranks of `world` can run `plan`: badPlan for one for another
+/// number of ranks.
 absl::Status checkRanks(const RankWorld &world, const PlanReader &plan);
 
 /// The device of all ranks, of which `own` is this one's, for the announced
 /// plan `number`, once all have opened it; they begin to load its weights.
-/// Errors: those of the other ranks; badPlan where one has another plan or is
+/// Errors: those of the other ranks and
+/// of their devices' meeting; badPlan where one has another plan or is
 /// another program.
 absl::StatusOr<std::shared_ptr<Device>>
 leadRanks(RankWorld &world, uint32_t number, const PlanReader &plan,

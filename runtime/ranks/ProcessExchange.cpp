@@ -183,10 +183,9 @@ copyAreas(const RankWorld &world, uint64_t size) {
   return std::make_unique<CopiedExchange>(world, stride, std::move(areas));
 }
 
-RankOperands::RankOperands(const schema::ProgramT &program,
-                           ProcessExchange &exchange, const RankWorld &world,
-                           ProgramBindings &bindings)
-    : rank(std::make_unique<int32_t>(world.rank())) {
+PeerTables::PeerTables(const schema::ProgramT &program,
+                       ProcessExchange &exchange, const RankWorld &world,
+                       ProgramBindings &bindings) {
   for (const auto &launch : program.launches) {
     const schema::Operand *peers = peersOf(*launch);
     if (!peers)
@@ -196,7 +195,6 @@ RankOperands::RankOperands(const schema::ProgramT &program,
       table->second.push_back(exchange.area(peer) + peers->offset());
     bindings.peers[peers->offset()] = table->second.data();
   }
-  bindings.inputs[static_cast<size_t>(schema::InputRole::Rank)] = rank.get();
   bindings.ranks = &exchange;
 }
 

@@ -42,16 +42,16 @@ shareAreas(const RankWorld &world, uint64_t size, SharedFile &file);
 absl::StatusOr<std::unique_ptr<ProcessExchange>>
 copyAreas(const RankWorld &world, uint64_t size);
 
-/// What a program reads of ranks: the number of its own, and where the areas
-/// are. Outlives the program.
-class RankOperands {
+/// Where the launches of a program find the areas of all ranks. Outlives the
+/// program.
+class PeerTables {
 public:
+  PeerTables() = default; ///< For a device that gathers them itself.
   /// Sets `bindings` of a program of the rank of `world` to them.
-  RankOperands(const schema::ProgramT &program, ProcessExchange &exchange,
-               const RankWorld &world, ProgramBindings &bindings);
+  PeerTables(const schema::ProgramT &program, ProcessExchange &exchange,
+             const RankWorld &world, ProgramBindings &bindings);
 
 private:
-  std::unique_ptr<int32_t> rank;
   std::map<uint64_t, std::vector<uint8_t *>> tables; ///< By offset.
 };
 

@@ -58,10 +58,10 @@ public:
   /// its share of the machine.
   int cores() const;
 
-  /// The seconds to wait for another rank. A later rank waits a little longer:
-  /// of several that wait the first says so, and mpirun ends the others.
+  /// The seconds to wait for another rank, 60 at first. A later rank waits a
+  /// little longer: of several that wait the first says so, and mpirun ends the
+  /// others.
   double patience() const { return limit + number; }
-  double timeLimit() const { return limit; }
   void setTimeLimit(double seconds) { limit = seconds; }
 
   /// Waits for `request`, of a message from or to `rank`; ends the process when
