@@ -82,6 +82,7 @@ static Json toJson(const std::string &model, const CompileOptions &options,
                  {"inputs", memory.inputs},
                  {"counters", memory.counters},
                  {"exchange", memory.exchange},
+                 {"gathered", memory.gathered},
                  {"total", memory.total()},
                  {"not_included", "the driver's own"}}},
                {"fits", fits}};
@@ -118,7 +119,8 @@ static void printMemory(const CompileOptions &options, const DryRun &run,
   line("arena", memory.arena, "what launches leave for each other");
   line("inputs", memory.inputs + memory.counters);
   if (memory.exchange != 0)
-    line("exchange", memory.exchange, "what the other ranks read");
+    line("exchange", memory.exchange + memory.gathered,
+         "what ranks bring to each other");
   line("total", memory.total(), "the driver's own is not included");
   line("there is", device.memoryBytes);
   if (!run.fits(device))

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
@@ -75,6 +76,8 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
 }
 
 CudaDevice::~CudaDevice() {
+  // NCCL makes its own GPUs the thread's.
+  shared.reset();
   // Errors cannot be reported any more.
   enter().IgnoreError();
   blocks.reset();
@@ -107,6 +110,49 @@ std::string CudaDevice::identity(const schema::PlanT &) const {
       attribute(cuda::MemoryClockRate) / 1000, " MHz, driver for CUDA ",
       driverVersion / 1000, ".", driverVersion % 1000 / 10,
       nvrtc.ok() ? absl::StrCat(", NVRTC ", nvrtc->version()) : "");
+}
+
+/// The GPU of each of `ranks` ranks.
+static absl::StatusOr<std::vector<int>>
+gpusOfRanks(int ranks, const CudaDeviceOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto driver,
+                          cuda::Driver::open(options.driver));
+  LLAMAC_RETURN_IF_ERROR(driver->deviceAt(options.index).status());
+  int count = 0;
+  LLAMAC_RETURN_IF_ERROR(
+      driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  const char *shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const bool isShared = shares && std::string(shares) == "1";
+  if (options.index + ranks > count && !isShared)
+    return deviceError(absl::StrCat(
+        "ranks: expected ", ranks, " GPUs from --gpu-index ", options.index,
+        " on, got ", count - options.index,
+        "; compile with fewer --ranks, or set NCCL_MULTI_RANK_GPU_ENABLE=1 to "
+        "run several on one GPU"));
+  std::vector<int> gpus;
+  for (int rank = 0; rank < ranks; ++rank)
+    gpus.push_back((options.index + rank) % count);
+  return gpus;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Device>>>
+createCudaRanks(int ranks, const CudaDeviceOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int> gpus,
+                          gpusOfRanks(ranks, options));
+  std::vector<std::shared_ptr<CudaDevice>> devices;
+  for (const int gpu : gpus) {
+    CudaDeviceOptions own = options;
+    own.index = gpu;
+    LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(), CudaDevice::create(own));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<Collectives> collectives,
+                          Collectives::connect(
+                              ranks,
+                              [&](int rank) { return devices[rank]->enter(); },
+                              options.nccl));
+  for (int rank = 0; rank < ranks; ++rank)
+    devices[rank]->setRank(collectives, rank);
+  return std::vector<std::shared_ptr<Device>>(devices.begin(), devices.end());
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,7 +237,8 @@ absl::StatusOr<std::optional<DeviceLimits>> CudaDevice::measureLimits() {
 
 absl::Status CudaDevice::check() {
   LLAMAC_RETURN_IF_ERROR(enter());
-  return functions->check(functions->cuStreamSynchronize(work), describe());
+  return ended(
+      functions->check(functions->cuStreamSynchronize(work), describe()));
 }
 
 absl::Status CudaDevice::reserve(uint64_t size) {

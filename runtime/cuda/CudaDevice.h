@@ -20,12 +20,15 @@
 #ifndef LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 #define LLAMAC_RUNTIME_CUDA_CUDADEVICE_H
 
+#include "runtime/cuda/Collectives.h"
 #include "runtime/cuda/CudaMemory.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/device/Device.h"
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace llamac {
 
@@ -33,6 +36,7 @@ struct CudaDeviceOptions {
   int threads = 0; ///< Of the host, to compile and pack with; 0: all.
   int index = 0;   ///< Which GPU of the machine.
   std::string driver = "libcuda.so.1";
+  std::string nccl = {}; ///< For ranks; empty: as Nccl::open() finds it.
 };
 
 /// A GPU of the machine. An address is one of its memory.
@@ -50,6 +54,8 @@ public:
   /// Its name, multiprocessors and clocks, the driver and the compiler.
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return hostThreads; }
+  bool waitsForRanks() const override { return shared != nullptr; }
+  bool gathersPeers() const override { return shared != nullptr; }
   absl::Status check() override;
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
@@ -85,6 +91,24 @@ public:
   /// That kernels are compiled for: "sm_90a".
   const std::string &architecture() const { return target; }
 
+  /// Makes it the device of rank `rank`, beside others of this process.
+  void setRank(std::shared_ptr<Collectives> collectives, int rank) {
+    shared = std::move(collectives);
+    number = rank;
+  }
+
+  /// Brings what all ranks have to memory of its own; see Collectives. Of a
+  /// device of one of several ranks.
+  absl::Status gather(cuda::Address from, cuda::Address to, uint64_t bytes,
+                      cuda::Stream stream) const {
+    return shared->gather(number, from, to, bytes, stream);
+  }
+
+  /// What a run ends with that ended with `own` on this device.
+  absl::Status ended(absl::Status own) const {
+    return shared ? shared->ended(number, std::move(own)) : own;
+  }
+
   /// Before calls of the driver: makes the GPU that of the calling thread.
   absl::Status enter() const;
 
@@ -108,7 +132,17 @@ private:
   std::string name;      ///< "NVIDIA H200".
   int driverVersion = 0; ///< The CUDA it was made for: 13000.
   std::string target;    ///< architecture()
+  /// Null for the only rank.
+  std::shared_ptr<Collectives> shared;
+  int number = 0; ///< Of the rank.
 };
+
+/// A GPU for each of `ranks` ranks, from `options.index` on, which are joined.
+/// Where NCCL is told to have several ranks on a GPU, numbers past the last
+/// begin again at GPU 0. Errors: those of CudaDevice::create and
+/// Collectives::connect; device where there are fewer GPUs.
+absl::StatusOr<std::vector<std::shared_ptr<Device>>>
+createCudaRanks(int ranks, const CudaDeviceOptions &options);
 
 } // namespace llamac
 

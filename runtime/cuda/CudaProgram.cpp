@@ -15,11 +15,24 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <tuple>
 
 namespace llamac {
 
 namespace {
+
+/// Memory with the parts of all ranks. All programs share it, as the device's
+/// stream orders what they do.
+struct Gathered {
+  GatherLayout layout;
+  std::unique_ptr<Buffer> memory;
+
+  cuda::Address start() const {
+    return reinterpret_cast<cuda::Address>(memory->address());
+  }
+};
 
 class CudaCode final : public LoadedCode {
 public:
@@ -37,12 +50,16 @@ public:
 
 private:
   absl::Status setAttributes();
+  absl::Status allocateGathered();
 
   CudaDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::string architecture;
   std::vector<cuda::Module> modules;
   std::vector<cuda::Function> functions; ///< By the plan's number.
+  std::mutex preparing;
+  /// Of one of several ranks, once a program is prepared.
+  std::optional<Gathered> gathered;
 };
 
 class CudaProgram final : public CudaSteps {
@@ -50,7 +67,7 @@ public:
   CudaProgram(CudaDevice &device, const schema::PlanT &plan,
               const schema::ProgramT &program,
               const std::vector<cuda::Function> &functions,
-              const ProgramBindings &bindings);
+              const Gathered *gathered, const ProgramBindings &bindings);
   ~CudaProgram() override;
 
   /// Makes the tensor maps, once.
@@ -79,6 +96,7 @@ private:
   };
 
   absl::Status enqueueSteps(const Work &work);
+  absl::Status gatherFor(size_t launch, const Work &work, cuda::Stream stream);
   absl::Status enqueueLaunch(size_t launch, const Work &work, int step,
                              cuda::Stream stream);
   absl::Status enqueueAll(const Work &work, cuda::Stream stream);
@@ -92,6 +110,8 @@ private:
   CudaDevice &device;
   const schema::PlanT &plan;
   const std::vector<cuda::Function> &functions;
+  const Gathered *gathered;                   ///< Null for the only rank.
+  void *exchange;                             ///< The area of this rank.
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
   void *tokens;                               ///< The input.
   std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
@@ -153,11 +173,28 @@ absl::Status CudaCode::setAttributes() {
   return absl::OkStatus();
 }
 
+absl::Status CudaCode::allocateGathered() {
+  const std::lock_guard<std::mutex> lock(preparing);
+  if (gathered)
+    return absl::OkStatus();
+  Gathered made{.layout = GatherLayout(plan->plan()), .memory = {}};
+  LLAMAC_ASSIGN_OR_RETURN(made.memory, device.allocate(made.layout.bytes()));
+  const std::vector<cuda::Address> tables = made.layout.tables(made.start());
+  LLAMAC_RETURN_IF_ERROR(
+      device.write(*made.memory, made.layout.partsBytes(),
+                   {reinterpret_cast<const uint8_t *>(tables.data()),
+                    tables.size() * sizeof(cuda::Address)}));
+  gathered = std::move(made);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
 CudaCode::prepare(size_t program, const ProgramBindings &bindings) {
-  auto prepared = std::make_unique<CudaProgram>(device, plan->plan(),
-                                                *plan->plan().programs[program],
-                                                functions, bindings);
+  if (device.gathersPeers())
+    LLAMAC_RETURN_IF_ERROR(allocateGathered());
+  auto prepared = std::make_unique<CudaProgram>(
+      device, plan->plan(), *plan->plan().programs[program], functions,
+      gathered ? &*gathered : nullptr, bindings);
   LLAMAC_RETURN_IF_ERROR(prepared->prepare());
   return prepared;
 }
@@ -178,13 +215,19 @@ loadCudaCode(CudaDevice &device, std::shared_ptr<const PlanReader> plan,
 CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
                          const schema::ProgramT &program,
                          const std::vector<cuda::Function> &functions,
+                         const Gathered *gathered,
                          const ProgramBindings &bindings)
     : CudaSteps(program), device(device), plan(plan), functions(functions),
+      gathered(gathered), exchange(bindings.exchange),
       tokens(bindings.inputs[static_cast<size_t>(schema::InputRole::Tokens)]) {
   for (const auto &launch : program.launches) {
     addresses.emplace_back();
     for (const schema::Operand &operand : launch->operands)
-      addresses.back().push_back(addressOf(operand, bindings));
+      // Which table it is depends on the rows of the step.
+      addresses.back().push_back(gathered && operand.kind() ==
+                                                 schema::OperandKind::Peers
+                                     ? nullptr
+                                     : addressOf(operand, bindings));
   }
 }
 
@@ -215,14 +258,18 @@ CudaProgram::~CudaProgram() {
 /// Where the operands of a launch are in step `step` of a run.
 std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
                                             int step) const {
+  const schema::LaunchT &launch = *program.launches[number];
   std::vector<void *> result = addresses[number];
+  if (const schema::Operand *peers = peersOf(launch); peers && gathered)
+    result[peers - launch.operands.data()] =
+        static_cast<uint8_t *>(gathered->memory->address()) +
+        gathered->layout.tableAt(peers->index(), rowsOf(launch, work.shape));
   if (work.steps == 0)
     return result;
   auto slice = [&](void *input, schema::InputRole role, int of) -> void * {
     return static_cast<uint8_t *>(input) +
            static_cast<int64_t>(inputRowBytes(role)) * work.shape.rows * of;
   };
-  const schema::LaunchT &launch = *program.launches[number];
   for (size_t i = 0; i < result.size(); ++i) {
     const schema::Operand &operand = launch.operands[i];
     const auto role = static_cast<schema::InputRole>(operand.index());
@@ -239,8 +286,22 @@ std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
   return result;
 }
 
+/// Brings what launch `number` reads of other ranks.
+absl::Status CudaProgram::gatherFor(size_t number, const Work &work,
+                                    cuda::Stream stream) {
+  const schema::LaunchT &launch = *program.launches[number];
+  const schema::Operand *peers = peersOf(launch);
+  const int64_t rows = rowsOf(launch, work.shape);
+  if (!peers || !gathered || rows == 0)
+    return absl::OkStatus();
+  return device.gather(
+      reinterpret_cast<cuda::Address>(exchange) + peers->offset(),
+      gathered->start(), peers->index() * static_cast<uint64_t>(rows), stream);
+}
+
 absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
                                         int step, cuda::Stream stream) {
+  LLAMAC_RETURN_IF_ERROR(gatherFor(number, work, stream));
   const schema::LaunchT &launch = *program.launches[number];
   const schema::GeometryT &geometry = *plan.kernels[launch.kernel]->geometry;
   auto rows = static_cast<int32_t>(rowsOf(launch, work.shape));
@@ -261,8 +322,10 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
     attributes.push_back(
         {.id = Attribute::ClusterDimension,
          .value = {static_cast<uint32_t>(geometry.cluster), 1, 1}});
-  // Behind the event of a timed launch there is no kernel to overlap with.
-  if (geometry.dependent && device.overlapsLaunches() && !work.isTimed)
+  // Behind the event of a timed launch, or NCCL's work, there is no kernel of
+  // ours to overlap with.
+  const bool followsKernel = !work.isTimed && !(gathered && peersOf(launch));
+  if (geometry.dependent && device.overlapsLaunches() && followsKernel)
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{
@@ -391,18 +454,26 @@ absl::Status CudaProgram::enqueueSteps(const Work &work) {
 
 absl::Status CudaProgram::run(const StepShape &shape,
                               absl::FunctionRef<void()> meanwhile) {
-  LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueueSteps({shape}));
-  meanwhile();
-  return finish();
+  LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+  absl::Status status = device.enter();
+  if (status.ok())
+    status = enqueueSteps({shape});
+  if (status.ok()) {
+    meanwhile();
+    status = finish();
+  }
+  return device.ended(std::move(status));
 }
 
 absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
   LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-  LLAMAC_RETURN_IF_ERROR(device.enter());
-  LLAMAC_RETURN_IF_ERROR(enqueueLaunch(launch, {shape}, 0, device.stream()));
-  return finish();
+  absl::Status status = device.enter();
+  if (status.ok())
+    status = enqueueLaunch(launch, {shape}, 0, device.stream());
+  if (status.ok())
+    status = finish();
+  return device.ended(std::move(status));
 }
 
 } // namespace llamac

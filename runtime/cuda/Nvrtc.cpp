@@ -9,6 +9,7 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cuda/CudaLibrary.h"
 #include "runtime/io/DiskCache.h"
 
 #include "absl/cleanup/cleanup.h"
@@ -17,10 +18,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <glob.h>
 
 namespace llamac {
 
@@ -82,63 +81,17 @@ struct Nvrtc::Library {
 
 #undef LLAMAC_NVRTC_FUNCTIONS
 
-// Newest first: the major versions that know every option used here.
-static constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-
-/// Folders of NVRTC that pip has installed: CUDA 13's package, and CUDA 12's.
-static std::vector<std::string> pythonFolders() {
-  std::vector<std::string> roots;
-  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
-    if (const char *root = std::getenv(variable); root && *root)
-      roots.emplace_back(root);
-  if (const char *home = std::getenv("HOME"); home && *home)
-    roots.push_back(absl::StrCat(home, "/.local"));
-  roots.insert(roots.end(), {"/usr/local", "/usr"});
-  std::vector<std::string> folders;
-  for (const std::string &root : roots)
-    for (const char *package : {"cu13", "cuda_nvrtc"}) {
-      const std::string pattern = absl::StrCat(
-          root, "/lib/python3*/*-packages/nvidia/", package, "/lib/");
-      glob_t found = {};
-      if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-        folders.insert(folders.end(), found.gl_pathv,
-                       found.gl_pathv + found.gl_pathc);
-      globfree(&found);
-    }
-  return folders;
-}
-
 std::vector<std::string> libnvrtcSearchPaths() {
-  std::vector<std::string> folders;
-  if (const char *folder = std::getenv("LLAMAC_NVRTC_PATH"); folder && *folder)
-    folders.push_back(absl::StrCat(folder, "/"));
-  folders.emplace_back();
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char *root = std::getenv(variable); root && *root)
-      folders.push_back(absl::StrCat(root, "/lib64/"));
-  folders.emplace_back("/usr/local/cuda/lib64/");
-  for (std::string &folder : pythonFolders())
-    folders.push_back(std::move(folder));
-  std::vector<std::string> paths;
-  for (const std::string &folder : folders)
-    for (const char *soname : sonames)
-      paths.push_back(absl::StrCat(folder, soname));
-  return paths;
+  // Newest first: the major versions that know every option used here.
+  return cuda::searchPaths({.folderVariable = "LLAMAC_NVRTC_PATH",
+                            .sonames = {"libnvrtc.so.13", "libnvrtc.so.12"},
+                            .pipFolders = {"cu13", "cuda_nvrtc"}});
 }
 
 absl::StatusOr<Nvrtc> Nvrtc::open(const std::string &path) {
   const std::vector<std::string> paths =
       path.empty() ? libnvrtcSearchPaths() : std::vector<std::string>{path};
-  // The handle stays open: NVRTC keeps state of its own until the process ends.
-  void *handle = nullptr;
-  Nvrtc nvrtc;
-  for (const std::string &candidate : paths) {
-    handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle) {
-      nvrtc.libraryPath = candidate;
-      break;
-    }
-  }
+  const auto [handle, opened] = cuda::openFirst(paths);
   if (!handle)
     return deviceError(
         absl::StrCat("libnvrtc: expected a library that can be opened, got "
@@ -146,6 +99,8 @@ absl::StatusOr<Nvrtc> Nvrtc::open(const std::string &path) {
                      absl::StrJoin(paths, ", "),
                      "; install CUDA 12 or 13 or Python's nvidia-cuda-nvrtc, "
                      "or set LLAMAC_NVRTC_PATH to the library's folder"));
+  Nvrtc nvrtc;
+  nvrtc.libraryPath = opened;
   auto library = std::make_shared<Library>();
   int major = 0, minor = 0;
   const char *missing = library->resolve(handle);

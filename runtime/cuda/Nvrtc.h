@@ -80,10 +80,7 @@ private:
   std::string versionText;
 };
 
-/// Where libnvrtc is looked for, in order: LLAMAC_NVRTC_PATH, a folder such as
-/// the one that Python's package nvidia-cuda-nvrtc has; the loader's own
-/// search; CUDA_HOME and CUDA_PATH; the usual folder of an installation; that
-/// package in Python's environment, the user's home and the system.
+/// Where libnvrtc is looked for, in order; see cuda::searchPaths().
 std::vector<std::string> libnvrtcSearchPaths();
 
 } // namespace llamac

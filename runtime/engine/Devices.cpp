@@ -38,12 +38,12 @@ createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
 static absl::StatusOr<std::shared_ptr<Device>>
 createCuda(const schema::PlanT &plan, int threads,
            const ModelOptions &options) {
-  if (plan.ranks > 1)
-    return unsupportedError(
-        absl::StrCat("target: expected cuda with a plan for one rank, got one "
-                     "for ",
-                     plan.ranks, "; compile it with --target cpu or sim"));
-  return CudaDevice::create({.threads = threads, .index = options.gpuIndex});
+  const CudaDeviceOptions own{.threads = threads, .index = options.gpuIndex};
+  if (plan.ranks == 1)
+    return CudaDevice::create(own);
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
+                          createCudaRanks(static_cast<int>(plan.ranks), own));
+  return groupDevices(std::move(devices));
 }
 
 absl::Span<const DeviceKind> runtimeDevices() {

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/Collectives.h"
 #include "runtime/engine/StepInputs.h"
 #include "runtime/plan/PlanConfig.h"
 
@@ -49,6 +50,10 @@ MemoryNeeds memoryNeeds(const schema::PlanT &plan) {
   needs.inputs = reservedBytes(InputLayout(plan).totalBytes());
   needs.counters = reservedBytes(counterBytes(plan));
   needs.exchange = reservedBytes(plan.exchangeBytes);
+  if (plan.ranks > 1)
+    needs.inputs += reservedBytes(sizeof(int32_t)); // The number of the rank.
+  if (plan.ranks > 1 && plan.target == "cuda")
+    needs.gathered = reservedBytes(GatherLayout(plan).bytes());
   return needs;
 }
 

@@ -32,11 +32,12 @@ struct MemoryNeeds {
   uint64_t inputs = 0;    ///< Of a step, page tables included.
   uint64_t counters = 0;  ///< By which blocks of a kernel wait for each other.
   uint64_t exchange = 0;  ///< What a rank has for the others to read.
+  uint64_t gathered = 0;  ///< What a GPU has of all ranks.
   uint64_t constants = 0; ///< Sections of a plan file.
 
   /// All but weights and cache.
   uint64_t rest() const {
-    return arena + inputs + counters + exchange + constants;
+    return arena + inputs + counters + exchange + gathered + constants;
   }
   uint64_t total() const { return weights + kv + rest(); }
 };

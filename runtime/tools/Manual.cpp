@@ -152,6 +152,7 @@ static std::string environment() {
                             "500M; goes before llamac cache limit."},
       {"LLAMAC_OBJECT_CACHE", "Folder whose subfolder objects caches compiled "
                               "kernels; set to nothing, none are cached."},
+      {"LLAMAC_NCCL_PATH", "Folder of libnccl, where the loader finds none."},
       {"LLAMAC_NVRTC_PATH", "Folder of libnvrtc, where the loader finds none."},
       {"XDG_CACHE_HOME", "Folder of caches in place of ~/.cache."},
       {"TMPDIR", "Folder of plans that cannot be cached."},

@@ -1,8 +1,8 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of plans for cuda share where there is no GPU: libcuda and
-libnvrtc are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
+"""What the tests of plans for cuda share where there is no GPU: libcuda, libnvrtc
+and libnccl are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
 simulator."""
 
 import json
@@ -23,7 +23,7 @@ class CudaCase(support.TestCase):
     """A model with its plan for cuda, and what the fake driver's kernels come from."""
 
     CONFIG = Config(64, 2, 4, 2, vocab=261)
-    CONTEXT, SEQUENCES = 256, 8
+    CONTEXT, SEQUENCES, RANKS = 256, 8, 1
     PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
 
     @classmethod
@@ -35,7 +35,7 @@ class CudaCase(support.TestCase):
         for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
             result = support.run(
                 [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", str(cls.CONTEXT)]
-                + ["--parallel", str(cls.SEQUENCES), "-o", plan, "-q"]
+                + ["--parallel", str(cls.SEQUENCES), "--ranks", str(cls.RANKS), "-o", plan, "-q"]
             )
             assert result.returncode == support.OK, result.stderr
         cls.leaks = cls.path("leaks")
@@ -49,7 +49,9 @@ class CudaCase(support.TestCase):
             os.environ,
             LD_LIBRARY_PATH=FAKE_DRIVER,
             LLAMAC_NVRTC_PATH=FAKE_DRIVER,
+            LLAMAC_NCCL_PATH=FAKE_DRIVER,
             LLAMAC_FAKE_PLAN=self.sim_plan,
+            LLAMAC_FAKE_CAPABILITY=",".join(["9.0"] * self.RANKS),
             LLAMAC_FAKE_LEAKS=self.leaks,
             XDG_CACHE_HOME=self.cache,
         )
@@ -70,7 +72,7 @@ class CudaCase(support.TestCase):
 
     def assert_planned_bytes(self, plan, model, planning=(), running=(), **env):
         """`llamac plan` says the bytes that a run of `plan` takes of the GPU."""
-        size = ("-c", self.CONTEXT, "--parallel", 4)
+        size = ("-c", self.CONTEXT, "--parallel", 4, "--ranks", self.RANKS)
         planned = self.llamac("plan", model, "--gpu", "h100", *size, *planning, "--json").stdout
         bench = ("--batch", 4, "--prompt-tokens", 5, "--gen-tokens", 2, "--repeat", 1, "--warm-ups", 0, "--json")
         taken = self.run_plan("bench", plan, *bench, *running, **env).stdout
@@ -79,4 +81,4 @@ class CudaCase(support.TestCase):
     def assert_nothing_leaked(self):
         with open(self.leaks) as f:
             for line in f:
-                self.assertEqual(line.strip(), "memory 0 pinned 0 modules 0 streams 0 events 0 graphs 0")
+                self.assertEqual(line.strip(), "memory 0 pinned 0 modules 0 streams 0 events 0 graphs 0 communicators 0")

@@ -19,7 +19,8 @@
 // LLAMAC_FAKE_IDLE kernels do nothing, where only the driver's calls matter,
 // and what NVRTC itself has compiled can be loaded. The driver is of the CUDA
 // version in LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
-// memory. When the last context goes, what was not given back is written to the
+// memory. A GPU goes on while the host waits for another that waits for it.
+// When the last context goes, what was not given back is written to the
 // file LLAMAC_FAKE_LEAKS.
 //
 //===----------------------------------------------------------------------===//
@@ -68,11 +69,11 @@ static Parameters parametersOf(const std::string &name,
 }
 
 /// Copies and graphs that a capture would hold are not needed so far.
-static Result enqueue(Stream stream, std::function<void()> work) {
+static Result enqueue(Stream stream, std::function<void()> work,
+                      std::function<bool()> isReady = {}) {
   if (gpu().streams.count(stream) == 0 || stream->captured)
     return invalidValue;
-  stream->pending.push_back(std::move(work));
-  return success;
+  return gpu().enqueue(stream, {std::move(work), std::move(isReady)});
 }
 
 /// Begins a call: leaves it when it is to fail, or the GPU has.
@@ -252,7 +253,7 @@ Result cuMemFree_v2(Address address) {
     return injected;
   // A driver waits for what may still use it.
   for (Stream stream : gpu().streams)
-    gpu().finish(stream);
+    gpu().advance(stream);
   auto size = gpu().sizes.find(address);
   if (size == gpu().sizes.end())
     return invalidValue;
@@ -345,12 +346,10 @@ Result cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   if (gpu().streams.count(stream) == 0 ||
       flags != (stream->captured ? eventRecordExternal : 0))
     return invalidValue;
-  auto record = [time = event->time] { *time = Clock::now(); };
-  if (!stream->captured)
-    return enqueue(stream, record);
-  stream->captured->nodes.emplace_back(record);
-  stream->captured->endsInEvent = true;
-  return success;
+  if (stream->captured)
+    stream->captured->endsInEvent = true;
+  return gpu().enqueue(stream,
+                       {[time = event->time] { *time = Clock::now(); }});
 }
 
 Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
@@ -361,11 +360,11 @@ Result cuEventElapsedTime(float *milliseconds, Event from, Event to) {
 }
 
 Result cuEventSynchronize(Event event) {
-  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  std::unique_lock<std::mutex> lock(gpu().mutex);
   // An event that was never recorded is reached.
-  const Result result = event->reached
-                            ? gpu().finish(event->stream, event->reached.get())
-                            : success;
+  const std::shared_ptr<bool> reached = event->reached;
+  const Result result =
+      reached ? gpu().finish(lock, event->stream, reached.get()) : success;
   return isInjected("cuEventSynchronize") ? injected : result;
 }
 
@@ -483,10 +482,7 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   }
   launch.rows = *static_cast<int32_t *>(parameters[operands + maps]);
   KernelLaunch whole{function->module, std::move(launch), std::move(copies)};
-  if (!stream->captured)
-    return enqueue(stream, [whole] { gpu().run(whole); });
-  stream->captured->nodes.emplace_back([whole] { gpu().run(whole); });
-  return success;
+  return gpu().enqueue(stream, {[whole] { gpu().run(whole); }});
 }
 
 Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
@@ -518,8 +514,8 @@ Result cuStreamCreate(Stream *stream, unsigned) {
 }
 
 Result cuStreamDestroy_v2(Stream stream) {
-  const std::lock_guard<std::mutex> lock(gpu().mutex);
-  gpu().finish(stream);
+  std::unique_lock<std::mutex> lock(gpu().mutex);
+  gpu().finish(lock, stream);
   if (gpu().streams.erase(stream) == 0)
     return invalidValue;
   delete stream;
@@ -527,8 +523,8 @@ Result cuStreamDestroy_v2(Stream stream) {
 }
 
 Result cuStreamSynchronize(Stream stream) {
-  const std::lock_guard<std::mutex> lock(gpu().mutex);
-  const Result result = gpu().finish(stream);
+  std::unique_lock<std::mutex> lock(gpu().mutex);
+  const Result result = gpu().finish(lock, stream);
   return isInjected("cuStreamSynchronize") ? injected : result;
 }
 
@@ -564,10 +560,10 @@ Result cuGraphInstantiateWithFlags(GraphExec *ready, Graph graph,
 
 Result cuGraphLaunch(GraphExec graph, Stream stream) {
   FAKE_WORK(cuGraphLaunch)
-  return enqueue(stream, [nodes = graph->nodes] {
-    for (const auto &node : nodes)
-      node();
-  });
+  for (const Task &node : graph->nodes)
+    if (const Result result = enqueue(stream, node.work, node.isReady))
+      return result;
+  return success;
 }
 
 Result cuGraphExecDestroy(GraphExec graph) {

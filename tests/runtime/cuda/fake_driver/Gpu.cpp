@@ -94,17 +94,50 @@ void Gpu::run(const KernelLaunch &launch) {
   sticky = launchFailed;
 }
 
-/// Does all that `stream` was given, or until `until` holds. A stream that
-/// captures is given nothing.
-Result Gpu::finish(cuda::Stream stream, const bool *until) {
-  if (streams.count(stream) == 0 || stream->captured)
+Result Gpu::enqueue(cuda::Stream stream, Task task) {
+  if (streams.count(stream) == 0)
     return invalidValue;
-  while (!stream->pending.empty() && !(until && *until)) {
-    const std::function<void()> work = std::move(stream->pending.front());
-    stream->pending.pop_front();
-    work();
+  if (stream->captured) {
+    stream->captured->nodes.push_back(std::move(task));
+  } else {
+    stream->pending.push_back(std::move(task));
+    changed.notify_all();
   }
-  return sticky;
+  return success;
+}
+
+/// Does what `stream` was given, up to what must wait, or until `until` holds;
+/// whether that was anything.
+bool Gpu::advance(cuda::Stream stream, const bool *until) {
+  bool any = false;
+  while (!stream->pending.empty() && !(until && *until)) {
+    Task &first = stream->pending.front();
+    if (first.isReady && !first.isReady())
+      break;
+    const Task task = std::move(first);
+    stream->pending.pop_front();
+    if (task.work)
+      task.work();
+    any = true;
+  }
+  return any;
+}
+
+/// Does all that `stream` was given, or until `until` holds; other streams go
+/// on where it waits for them. A stream that captures is given nothing.
+Result Gpu::finish(std::unique_lock<std::mutex> &lock, cuda::Stream stream,
+                   const bool *until) {
+  while (true) {
+    if (streams.count(stream) == 0 || stream->captured)
+      return invalidValue;
+    bool any = advance(stream, until);
+    if (stream->pending.empty() || (until && *until))
+      return sticky;
+    for (cuda::Stream other : streams)
+      any = (other != stream && advance(other)) || any;
+    if (!any)
+      changed.wait(lock);
+  }
 }
 
 bool Gpu::isPinned(const void *address) const {
@@ -121,9 +154,10 @@ void Gpu::reportLeaks() const {
   if (std::FILE *file = std::fopen(path, "a")) {
     std::fprintf(file,
                  "memory %zu pinned %zu modules %zu streams %zu events %zu "
-                 "graphs %zu\n",
+                 "graphs %zu communicators %zu\n",
                  memory.size(), pinned.size(), modules.size(), streams.size(),
-                 events.size(), graphs.size() + graphExecs.size());
+                 events.size(), graphs.size() + graphExecs.size(),
+                 communicators);
     std::fclose(file);
   }
 }

@@ -20,6 +20,7 @@
 #include "runtime/cuda/Driver.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -60,6 +61,13 @@ struct Parameters {
 
 using Clock = std::chrono::steady_clock;
 
+/// What a stream is given.
+struct Task {
+  std::function<void()> work;
+  /// False while it must wait for what other streams do; may be null.
+  std::function<bool()> isReady = {};
+};
+
 } // namespace llamac::fake
 
 namespace llamac::cuda {
@@ -75,15 +83,15 @@ struct FunctionTag {
   fake::Parameters parameters;
 };
 struct GraphTag {
-  std::vector<std::function<void()>> nodes; ///< One after the other.
+  std::vector<fake::Task> nodes; ///< One after the other.
   bool endsInEvent = false;
 };
 struct GraphExecTag {
-  std::vector<std::function<void()>> nodes;
+  std::vector<fake::Task> nodes;
 };
 struct StreamTag {
   std::unique_ptr<GraphTag> captured; ///< Not null while it captures.
-  std::deque<std::function<void()>> pending;
+  std::deque<fake::Task> pending;
 };
 struct EventTag {
   /// Of the last record; also the stream's, which may outlive the event.
@@ -113,6 +121,10 @@ public:
   size_t copiesToDevice = 0;                ///< That were asked for.
   std::set<cuda::Graph> graphs;
   std::set<cuda::GraphExec> graphExecs;
+  size_t communicators = 0; ///< Of the fake NCCL.
+
+  /// When a stream is given something, or need not wait any more.
+  std::condition_variable changed;
 
   size_t memoryBytes() const {
     const char *bytes = std::getenv("LLAMAC_FAKE_MEMORY");
@@ -121,11 +133,15 @@ public:
 
   bool loadKernels();
   void run(const KernelLaunch &launch);
-  Result finish(cuda::Stream stream, const bool *until = nullptr);
+  /// To `stream`, or the graph that it captures.
+  Result enqueue(cuda::Stream stream, Task task);
+  bool advance(cuda::Stream stream, const bool *until = nullptr);
+  Result finish(std::unique_lock<std::mutex> &lock, cuda::Stream stream,
+                const bool *until = nullptr);
   bool isPinned(const void *address) const;
   size_t liveObjects() const {
     return memory.size() + pinned.size() + modules.size() + streams.size() +
-           events.size() + graphs.size() + graphExecs.size();
+           events.size() + graphs.size() + graphExecs.size() + communicators;
   }
   void reportLeaks() const;
 
