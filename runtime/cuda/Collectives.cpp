@@ -64,24 +64,31 @@ std::vector<cuda::Address> GatherLayout::tables(cuda::Address start) const {
 // Communicators
 //===----------------------------------------------------------------------===//
 
+absl::StatusOr<cuda::NcclId> Collectives::newPlace(const std::string &library) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto nccl, cuda::Nccl::open(library));
+  cuda::NcclId place;
+  LLAMAC_RETURN_IF_ERROR(
+      nccl->check(nccl->ncclGetUniqueId(&place), "ncclGetUniqueId"));
+  return place;
+}
+
 absl::StatusOr<std::shared_ptr<Collectives>>
-Collectives::connect(int ranks, absl::FunctionRef<absl::Status(int)> enter,
+Collectives::connect(const cuda::NcclId &place, const Members &members,
+                     absl::FunctionRef<absl::Status(int)> enter,
                      const std::string &library) {
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const cuda::Nccl> nccl,
                           cuda::Nccl::open(library));
-  cuda::NcclId id;
-  LLAMAC_RETURN_IF_ERROR(
-      nccl->check(nccl->ncclGetUniqueId(&id), "ncclGetUniqueId"));
-  std::shared_ptr<Collectives> made(new Collectives(nccl, ranks));
-  // Each call waits for the others, but for in a group.
+  std::shared_ptr<Collectives> made(new Collectives(nccl, members));
+  // Each call waits for the other ranks, but for in a group.
   LLAMAC_RETURN_IF_ERROR(nccl->check(nccl->ncclGroupStart(), "ncclGroupStart"));
   absl::Status status;
-  for (int rank = 0; status.ok() && rank < ranks; ++rank) {
+  for (int i = 0; status.ok() && i < members.count; ++i) {
+    const int rank = members.first + i;
     status = enter(rank);
     if (status.ok())
       status =
-          nccl->check(nccl->ncclCommInitRank(&made->ranks[rank].communicator,
-                                             ranks, id, rank),
+          nccl->check(nccl->ncclCommInitRank(&made->member(rank).communicator,
+                                             members.ranks, place, rank),
                       "ncclCommInitRank");
   }
   absl::Status ended = nccl->check(nccl->ncclGroupEnd(), "ncclGroupEnd");
@@ -103,7 +110,7 @@ Collectives::~Collectives() {
 
 absl::Status Collectives::gather(int rank, cuda::Address from, cuda::Address to,
                                  uint64_t bytes, cuda::Stream stream) {
-  Rank &own = ranks[rank];
+  Rank &own = member(rank);
   const std::lock_guard<std::timed_mutex> lock(own.calling);
   LLAMAC_RETURN_IF_ERROR(firstError());
   // The driver's addresses are numbers.
@@ -119,7 +126,8 @@ absl::Status Collectives::gather(int rank, cuda::Address from, cuda::Address to,
 absl::Status Collectives::ended(int rank, absl::Status own) {
   own.Update(asynchronousError(rank));
   if (!own.ok())
-    fail(withContext(own, absl::StrCat("rank ", rank)));
+    fail(ranks.size() == 1 ? own
+                           : withContext(own, absl::StrCat("rank ", rank)));
   return firstError();
 }
 
@@ -130,7 +138,7 @@ absl::Status Collectives::firstError() const {
 
 /// Of collectives of `rank` that have begun.
 absl::Status Collectives::asynchronousError(int rank) {
-  Rank &own = ranks[rank];
+  Rank &own = member(rank);
   const std::lock_guard<std::timed_mutex> lock(own.calling);
   LLAMAC_RETURN_IF_ERROR(firstError());
   cuda::NcclResult found = 0;

@@ -69,13 +69,23 @@ private:
   std::map<uint64_t, Tables> byRowBytes;
 };
 
-/// The communicators of ranks that are threads of this process.
+/// The communicators of the ranks that a process has; all of them, each in a
+/// thread, or one.
 class Collectives {
 public:
-  /// One for each of `ranks` GPUs; `enter` makes that of a rank the calling
-  /// thread's. Errors: those of Nccl::open, device.
+  /// Of `ranks` ranks, those from `first` on that this process has.
+  struct Members {
+    int first = 0, count = 1, ranks = 1;
+  };
+
+  /// Where the ranks of a plan meet. Errors: those of Nccl::open, device.
+  static absl::StatusOr<cuda::NcclId> newPlace(const std::string &library = "");
+
+  /// Returns once all ranks have come to `place`; `enter` makes the GPU of a
+  /// member that of the calling thread. Errors: those of newPlace().
   static absl::StatusOr<std::shared_ptr<Collectives>>
-  connect(int ranks, absl::FunctionRef<absl::Status(int)> enter,
+  connect(const cuda::NcclId &place, const Members &members,
+          absl::FunctionRef<absl::Status(int)> enter,
           const std::string &library = "");
   Collectives(const Collectives &) = delete;
   Collectives &operator=(const Collectives &) = delete;
@@ -89,8 +99,9 @@ public:
                       uint64_t bytes, cuda::Stream stream);
 
   /// What `rank` ends a run with, which it ended with `own`: the error of the
-  /// first rank that failed in any, so that nothing that a rank gathered from
-  /// one that failed counts. Ends the collectives of all where that is new.
+  /// first rank of this process that failed in any, so that nothing that a rank
+  /// gathered from one that failed counts. Ends the collectives of all members
+  /// where that is new.
   absl::Status ended(int rank, absl::Status own);
 
 private:
@@ -99,15 +110,19 @@ private:
     std::timed_mutex calling; ///< Held in a call that uses it.
   };
 
-  Collectives(std::shared_ptr<const cuda::Nccl> nccl, int ranks)
-      : nccl(std::move(nccl)), ranks(static_cast<size_t>(ranks)) {}
+  Collectives(std::shared_ptr<const cuda::Nccl> nccl, const Members &members)
+      : nccl(std::move(nccl)), first(members.first),
+        ranks(static_cast<size_t>(members.count)) {}
+
+  Rank &member(int rank) { return ranks[rank - first]; }
 
   absl::Status firstError() const;
   absl::Status asynchronousError(int rank);
   void fail(absl::Status status);
 
   std::shared_ptr<const cuda::Nccl> nccl;
-  std::vector<Rank> ranks;
+  int first;
+  std::vector<Rank> ranks; ///< Of this process.
   mutable std::mutex mutex;
   absl::Status failure;             ///< Of the first rank that failed.
   std::vector<std::thread> aborted; ///< Once there is a failure.

@@ -39,6 +39,25 @@ CudaDevice::create(const CudaDeviceOptions &options) {
   return device;
 }
 
+/// The GPU of the local rank.
+static absl::StatusOr<cuda::DeviceId> gpuOf(const cuda::Driver &driver,
+                                            const CudaDeviceOptions &options) {
+  int index = options.index + options.localRank, count = 0;
+  LLAMAC_RETURN_IF_ERROR(
+      driver.check(driver.cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  if (options.localRank != 0 && index >= count) {
+    const char *shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    if (!shares || std::string(shares) != "1")
+      return deviceError(absl::StrCat(
+          "ranks: expected GPU ", index, " for rank ", options.localRank,
+          " of this machine, got ", count,
+          " GPUs; compile with fewer --ranks, or set "
+          "NCCL_MULTI_RANK_GPU_ENABLE=1 to run several on one GPU"));
+    index %= std::max(count, 1);
+  }
+  return driver.deviceAt(index);
+}
+
 absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
   hostThreads =
       options.threads != 0
@@ -46,7 +65,8 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
           : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuDriverGetVersion(&driverVersion), "cuDriverGetVersion"));
-  LLAMAC_ASSIGN_OR_RETURN(device, functions->deviceAt(options.index));
+  nccl = options.nccl;
+  LLAMAC_ASSIGN_OR_RETURN(device, gpuOf(*functions, options));
   char text[256] = {};
   LLAMAC_RETURN_IF_ERROR(functions->check(
       functions->cuDeviceGetName(text, sizeof text - 1, device),
@@ -112,47 +132,50 @@ std::string CudaDevice::identity(const schema::PlanT &) const {
       nvrtc.ok() ? absl::StrCat(", NVRTC ", nvrtc->version()) : "");
 }
 
-/// The GPU of each of `ranks` ranks.
-static absl::StatusOr<std::vector<int>>
-gpusOfRanks(int ranks, const CudaDeviceOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto driver,
-                          cuda::Driver::open(options.driver));
-  LLAMAC_RETURN_IF_ERROR(driver->deviceAt(options.index).status());
-  int count = 0;
-  LLAMAC_RETURN_IF_ERROR(
-      driver->check(driver->cuDeviceGetCount(&count), "cuDeviceGetCount"));
-  const char *shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  const bool isShared = shares && std::string(shares) == "1";
-  if (options.index + ranks > count && !isShared)
-    return deviceError(absl::StrCat(
-        "ranks: expected ", ranks, " GPUs from --gpu-index ", options.index,
-        " on, got ", count - options.index,
-        "; compile with fewer --ranks, or set NCCL_MULTI_RANK_GPU_ENABLE=1 to "
-        "run several on one GPU"));
-  std::vector<int> gpus;
-  for (int rank = 0; rank < ranks; ++rank)
-    gpus.push_back((options.index + rank) % count);
-  return gpus;
-}
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
 
 absl::StatusOr<std::vector<std::shared_ptr<Device>>>
 createCudaRanks(int ranks, const CudaDeviceOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int> gpus,
-                          gpusOfRanks(ranks, options));
   std::vector<std::shared_ptr<CudaDevice>> devices;
-  for (const int gpu : gpus) {
+  for (int rank = 0; rank < ranks; ++rank) {
     CudaDeviceOptions own = options;
-    own.index = gpu;
+    own.localRank = rank;
     LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(), CudaDevice::create(own));
   }
+  LLAMAC_ASSIGN_OR_RETURN(const cuda::NcclId place,
+                          Collectives::newPlace(options.nccl));
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<Collectives> collectives,
                           Collectives::connect(
-                              ranks,
+                              place, {.count = ranks, .ranks = ranks},
                               [&](int rank) { return devices[rank]->enter(); },
                               options.nccl));
   for (int rank = 0; rank < ranks; ++rank)
     devices[rank]->setRank(collectives, rank);
   return std::vector<std::shared_ptr<Device>>(devices.begin(), devices.end());
+}
+
+absl::StatusOr<std::vector<uint8_t>> CudaDevice::newMeetingPlace() {
+  LLAMAC_ASSIGN_OR_RETURN(const cuda::NcclId place,
+                          Collectives::newPlace(nccl));
+  return std::vector<uint8_t>(place.bytes, place.bytes + sizeof place.bytes);
+}
+
+absl::Status CudaDevice::joinRanks(absl::Span<const uint8_t> place, int rank,
+                                   int ranks) {
+  cuda::NcclId id;
+  if (place.size() != sizeof id.bytes)
+    return deviceError(absl::StrCat("ranks: expected ", sizeof id.bytes,
+                                    " bytes where they meet, got ",
+                                    place.size()));
+  std::ranges::copy(place, id.bytes);
+  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<Collectives> collectives,
+                          Collectives::connect(
+                              id, {.first = rank, .ranks = ranks},
+                              [&](int) { return enter(); }, nccl));
+  setRank(std::move(collectives), rank);
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//

@@ -35,6 +35,9 @@ namespace llamac {
 struct CudaDeviceOptions {
   int threads = 0; ///< Of the host, to compile and pack with; 0: all.
   int index = 0;   ///< Which GPU of the machine.
+  /// Of the ranks of this machine. Each takes a GPU, from `index` on; past the
+  /// last again GPU 0, where NCCL is told to have several ranks on one.
+  int localRank = 0;
   std::string driver = "libcuda.so.1";
   std::string nccl = {}; ///< For ranks; empty: as Nccl::open() finds it.
 };
@@ -42,8 +45,8 @@ struct CudaDeviceOptions {
 /// A GPU of the machine. An address is one of its memory.
 class CudaDevice final : public Device {
 public:
-  /// Device error, with the next step, where there is no driver or no GPU, or
-  /// one that the kernels are not for.
+  /// Device error, with the next step, where there is no driver or no GPU, one
+  /// that the kernels are not for, or none for the rank.
   static absl::StatusOr<std::shared_ptr<CudaDevice>>
   create(const CudaDeviceOptions &options = {});
   CudaDevice(const CudaDevice &) = delete;
@@ -55,6 +58,9 @@ public:
   std::string identity(const schema::PlanT &plan) const override;
   int threads() const override { return hostThreads; }
   bool waitsForRanks() const override { return shared != nullptr; }
+  absl::StatusOr<std::vector<uint8_t>> newMeetingPlace() override;
+  absl::Status joinRanks(absl::Span<const uint8_t> place, int rank,
+                         int ranks) override;
   bool gathersPeers() const override { return shared != nullptr; }
   absl::Status check() override;
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
@@ -129,6 +135,7 @@ private:
   cuda::Context context = nullptr;
   cuda::Stream work = nullptr;
   int hostThreads = 1;
+  std::string nccl;      ///< Its library; see CudaDeviceOptions.
   std::string name;      ///< "NVIDIA H200".
   int driverVersion = 0; ///< The CUDA it was made for: 13000.
   std::string target;    ///< architecture()
@@ -137,10 +144,8 @@ private:
   int number = 0; ///< Of the rank.
 };
 
-/// A GPU for each of `ranks` ranks, from `options.index` on, which are joined.
-/// Where NCCL is told to have several ranks on a GPU, numbers past the last
-/// begin again at GPU 0. Errors: those of CudaDevice::create and
-/// Collectives::connect; device where there are fewer GPUs.
+/// The devices of `ranks` ranks of this process, from local rank 0 on. Errors:
+/// those of CudaDevice::create and Collectives::connect.
 absl::StatusOr<std::vector<std::shared_ptr<Device>>>
 createCudaRanks(int ranks, const CudaDeviceOptions &options);
 

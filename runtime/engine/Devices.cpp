@@ -13,6 +13,7 @@
 #include "runtime/cuda/CudaDevice.h"
 #include "runtime/engine/DeviceGroup.h"
 #include "runtime/engine/Model.h"
+#include "runtime/ranks/RankWorld.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,8 +39,11 @@ createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
 static absl::StatusOr<std::shared_ptr<Device>>
 createCuda(const schema::PlanT &plan, int threads,
            const ModelOptions &options) {
-  const CudaDeviceOptions own{.threads = threads, .index = options.gpuIndex};
-  if (plan.ranks == 1)
+  const CudaDeviceOptions own{
+      .threads = threads,
+      .index = options.gpuIndex,
+      .localRank = options.ranks ? options.ranks->localRank() : 0};
+  if (plan.ranks == 1 || options.ranks)
     return CudaDevice::create(own);
   LLAMAC_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
                           createCudaRanks(static_cast<int>(plan.ranks), own));

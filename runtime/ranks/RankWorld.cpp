@@ -48,6 +48,10 @@ int RankWorld::launchedRank() {
              : -1;
 }
 
+int RankWorld::localRank() {
+  return launchNumber("OMPI_COMM_WORLD_LOCAL_RANK", 0);
+}
+
 absl::StatusOr<std::unique_ptr<RankWorld>> RankWorld::ofLaunch() {
   if (launchedRank() < 0)
     return nullptr;

@@ -49,6 +49,8 @@ public:
 
   int rank() const { return number; }
   int size() const { return count; }
+  /// Of the processes on this machine.
+  static int localRank();
   const mpi::Library &mpi() const { return *library; }
 
   /// Whether all processes run under one kernel and see each other.

@@ -53,6 +53,7 @@ class CudaCase(support.TestCase):
             LLAMAC_FAKE_PLAN=self.sim_plan,
             LLAMAC_FAKE_CAPABILITY=",".join(["9.0"] * self.RANKS),
             LLAMAC_FAKE_LEAKS=self.leaks,
+            LLAMAC_FAKE_NCCL_FOLDER=os.path.dirname(self.leaks),
             XDG_CACHE_HOME=self.cache,
         )
         return env | more

@@ -64,7 +64,8 @@ class Answers(CudaCase):
         bench = ("bench", self.plan, "--prompt-tokens", 2, "--gen-tokens", 2, "--gpu-index")
         self.assertIn(f"{self.RANKS} ranks of cuda, Fake GPU 1", self.run_plan(*bench, 1, **gpus).stdout)
         error = self.run_plan(*bench, 2, expect=DEVICE, **gpus).stderr
-        self.assertIn(f"expected {self.RANKS} GPUs from --gpu-index 2 on, got {self.RANKS - 1}", error)
+        expected = f"expected GPU {self.RANKS + 1} for rank {self.RANKS - 1} of this machine, got {self.RANKS + 1} GPUs"
+        self.assertIn(expected, error)
         # Several ranks may be told to be on one.
         expected = self.run_plan(self.plan, "-n", 6, *self.PROMPT).stdout
         one = {"LLAMAC_FAKE_CAPABILITY": "9.0", "NCCL_MULTI_RANK_GPU_ENABLE": "1"}

@@ -126,7 +126,25 @@ TEST(CudaRanksTest, FewerGpusThanRanksAreAnError) {
   const auto made = createCudaRanks(2, options);
   EXPECT_EQ(exitCode(made.status()), ExitCode::Device);
   EXPECT_THAT(std::string(made.status().message()),
-              HasSubstr("expected 2 GPUs from --gpu-index 0 on, got 1"));
+              HasSubstr("expected GPU 1 for rank 1 of this machine, got 1"));
+}
+
+TEST_F(CollectivesTest, RanksWithoutAProcessInCommonMeetAtAPlace) {
+  const auto place = devices[0]->newMeetingPlace();
+  ASSERT_TRUE(place.ok()) << place.status();
+  std::thread other([&] {
+    EXPECT_TRUE(devices[1]->joinRanks(*place, 1, 2).ok());
+    EXPECT_TRUE(gather(1, 2).ok());
+    EXPECT_TRUE(devices[1]->check().ok());
+  });
+  EXPECT_TRUE(devices[0]->joinRanks(*place, 0, 2).ok());
+  EXPECT_TRUE(gather(0, 2).ok());
+  EXPECT_TRUE(devices[0]->check().ok());
+  other.join();
+  // They fail each for itself.
+  EXPECT_FALSE(devices[1]->ended(deviceError("it is broken")).ok());
+  EXPECT_TRUE(devices[0]->check().ok());
+  EXPECT_EQ(devices[1]->check().message(), "it is broken");
 }
 
 TEST(NcclTest, ALibraryThatIsMissingIsNamedWithWhatToInstall) {

@@ -135,8 +135,9 @@ Result Gpu::finish(std::unique_lock<std::mutex> &lock, cuda::Stream stream,
       return sticky;
     for (cuda::Stream other : streams)
       any = (other != stream && advance(other)) || any;
+    // Another process does not say that it has come.
     if (!any)
-      changed.wait(lock);
+      changed.wait_for(lock, std::chrono::milliseconds(1));
   }
 }
 

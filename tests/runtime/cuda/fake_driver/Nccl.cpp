@@ -8,8 +8,9 @@
 //
 // A gather ends once the streams of all ranks have come to theirs of the same
 // number, and never where one does not come, unless its communicator is
-// aborted. As in NCCL, a communicator that graphs hold is not freed before they
-// are. With LLAMAC_FAKE_NCCL_VERSION it is of that version.
+// aborted. What a rank brings is a file in LLAMAC_FAKE_NCCL_FOLDER, so that
+// ranks may be processes. As in NCCL, a communicator that graphs hold is not
+// freed before they are. With LLAMAC_FAKE_NCCL_VERSION it is of that version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,50 +23,37 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
-#include <optional>
-#include <vector>
+#include <string>
 
 using namespace llamac;
 using namespace llamac::cuda;
 using namespace llamac::fake;
+
+namespace files = std::filesystem;
 
 namespace {
 
 inline constexpr NcclResult internalFailure = 3, invalidArgument = 4,
                             invalidUsage = 5;
 
-/// What a rank brings to a gather.
-struct Arrival {
-  const void *from;
-  void *to;
-  size_t bytes;
-};
-
-/// One collective of all ranks.
-struct Gather {
-  std::vector<std::optional<Arrival>> ofRanks;
-  size_t arrived = 0;
-};
-
-/// The communicators of all ranks share it.
-struct Clique {
-  explicit Clique(int ranks) : ranks(ranks) {}
-
-  /// The gather of number `number`, with what `rank` brings. Copies to all
-  /// ranks when it is the last.
-  std::shared_ptr<Gather> arrive(size_t number, int rank, const Arrival &own);
-
-  const size_t ranks;
-  std::map<size_t, std::shared_ptr<Gather>> gathers; ///< That wait for a rank.
-};
-
 /// What streams and graphs hold of a communicator.
 struct Member {
-  std::shared_ptr<Clique> clique;
-  int rank;
+  files::path folder; ///< Of all ranks.
+  int rank, ranks;
   size_t begun = 0; ///< Gathers that its stream has come to.
   bool isAborted = false;
+
+  /// What rank `from` brings to a gather; when it leaves, to none.
+  files::path part(const std::string &gather, int from) const {
+    return folder / (gather + "." + std::to_string(from));
+  }
+  bool areAllAt(const std::string &gather) const;
+  void bring(const std::string &gather, const void *from, size_t bytes) const;
+  void take(const std::string &gather, void *to, size_t bytes) const;
+  void leave() const;
 };
 
 } // namespace
@@ -76,37 +64,44 @@ struct CommunicatorTag {
 };
 } // namespace llamac::cuda
 
-std::shared_ptr<Gather> Clique::arrive(size_t number, int rank,
-                                       const Arrival &own) {
-  std::shared_ptr<Gather> &place = gathers[number];
-  if (!place)
-    place = std::make_shared<Gather>(
-        Gather{std::vector<std::optional<Arrival>>(ranks)});
-  const std::shared_ptr<Gather> gather = place;
-  gather->ofRanks[rank] = own;
-  if (++gather->arrived < ranks)
-    return gather;
-  gathers.erase(number);
-  for (const auto &to : gather->ofRanks)
-    for (size_t from = 0; from < ranks; ++from) {
-      const Arrival &part = *gather->ofRanks[from];
-      if (part.bytes != to->bytes) {
-        std::fprintf(stderr, "fake NCCL: ranks bring %zu and %zu bytes\n",
-                     part.bytes, to->bytes);
-        gpu().sticky = launchFailed;
-        return gather;
-      }
-      std::memcpy(static_cast<uint8_t *>(to->to) + from * part.bytes, part.from,
-                  part.bytes);
-    }
-  gpu().changed.notify_all();
-  return gather;
+bool Member::areAllAt(const std::string &gather) const {
+  for (int from = 0; from < ranks; ++from)
+    if (!files::exists(part(gather, from)))
+      return false;
+  return true;
 }
 
-/// Cliques by their id, until all ranks have joined.
-static std::map<int, std::shared_ptr<Clique>> &cliques() {
-  static std::map<int, std::shared_ptr<Clique>> instance;
-  return instance;
+void Member::bring(const std::string &gather, const void *from,
+                   size_t bytes) const {
+  files::create_directories(folder);
+  const files::path whole = part(gather, rank);
+  const files::path begun = whole.string() + ".begun";
+  std::ofstream(begun, std::ios::binary)
+      .write(static_cast<const char *>(from),
+             static_cast<std::streamsize>(bytes));
+  files::rename(begun, whole);
+}
+
+void Member::take(const std::string &gather, void *to, size_t bytes) const {
+  for (int from = 0; from < ranks; ++from) {
+    if (files::file_size(part(gather, from)) != bytes) {
+      std::fprintf(stderr, "fake NCCL: rank %d does not bring %zu bytes\n",
+                   from, bytes);
+      gpu().sticky = launchFailed;
+      return;
+    }
+    std::ifstream(part(gather, from), std::ios::binary)
+        .read(static_cast<char *>(to) + from * bytes,
+              static_cast<std::streamsize>(bytes));
+  }
+}
+
+/// The last rank to leave removes all files.
+void Member::leave() const {
+  bring("left", nullptr, 0);
+  std::error_code another;
+  if (areAllAt("left"))
+    files::remove_all(folder, another);
 }
 
 #define FAKE_CALL(function)                                                    \
@@ -127,6 +122,7 @@ static NcclResult release(Communicator communicator) {
         gpu().advance(stream);
     gpu().changed.wait_for(lock, std::chrono::milliseconds(1));
   }
+  communicator->member->leave();
   delete communicator;
   --gpu().communicators;
   return 0;
@@ -149,8 +145,14 @@ NcclResult ncclGetUniqueId(NcclId *id) {
   FAKE_CALL(ncclGetUniqueId)
   static int made = 0;
   const std::lock_guard<std::mutex> lock(gpu().mutex);
+  const char *named = std::getenv("LLAMAC_FAKE_NCCL_FOLDER");
+  const files::path folder =
+      (named ? files::path(named) : files::temp_directory_path()) /
+      ("fake-nccl-" + std::to_string(getpid()) + "-" + std::to_string(++made));
+  if (folder.string().size() >= sizeof id->bytes)
+    return invalidUsage;
   std::memset(id, 0, sizeof *id);
-  std::memcpy(id->bytes, &++made, sizeof made);
+  std::strcpy(id->bytes, folder.c_str());
   return 0;
 }
 
@@ -169,18 +171,11 @@ NcclResult ncclCommInitRank(Communicator *communicator, int ranks, NcclId id,
                             int rank) {
   FAKE_CALL(ncclCommInitRank)
   const std::lock_guard<std::mutex> lock(gpu().mutex);
-  int number = 0;
-  std::memcpy(&number, id.bytes, sizeof number);
-  std::shared_ptr<Clique> &clique = cliques()[number];
-  if (!clique)
-    clique = std::make_shared<Clique>(ranks);
-  if (number == 0 || rank < 0 || rank >= ranks)
+  if (id.bytes[0] == 0 || rank < 0 || rank >= ranks)
     return invalidArgument;
-  *communicator = new CommunicatorTag{
-      std::make_shared<Member>(Member{.clique = clique, .rank = rank})};
+  *communicator = new CommunicatorTag{std::make_shared<Member>(
+      Member{.folder = id.bytes, .rank = rank, .ranks = ranks})};
   ++gpu().communicators;
-  if (rank == ranks - 1)
-    cliques().erase(number);
   return 0;
 }
 
@@ -191,13 +186,23 @@ NcclResult ncclAllGather(const void *from, void *to, size_t count, int type,
   if (!communicator || type != ncclUint8)
     return invalidArgument;
   // A node is copied for each time that its graph runs.
-  auto isReady = [member = communicator->member, own = Arrival{from, to, count},
-                  gather = std::shared_ptr<Gather>()]() mutable {
+  auto isReady = [=, member = communicator->member,
+                  gather = std::string()]() mutable {
     if (member->isAborted)
       return true;
-    if (!gather)
-      gather = member->clique->arrive(member->begun++, member->rank, own);
-    return gather->arrived == member->clique->ranks;
+    if (gather.empty()) {
+      const size_t number = member->begun++;
+      gather = std::to_string(number);
+      member->bring(gather, from, count);
+      gpu().changed.notify_all();
+      // All ranks have come to the last one, and so have done that before.
+      if (number >= 2)
+        files::remove(member->part(std::to_string(number - 2), member->rank));
+    }
+    if (!member->areAllAt(gather))
+      return false;
+    member->take(gather, to, count);
+    return true;
   };
   return gpu().enqueue(stream, {.work = {}, .isReady = std::move(isReady)}) ==
                  success
