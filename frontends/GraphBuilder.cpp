@@ -63,7 +63,8 @@ private:
                                 f64(config.normEps));
   }
   Value linear(const std::string &name, Value x, int64_t rows, int64_t cols) {
-    return op<llama::LinearOp>(name, x, weight(name, {rows, cols}));
+    return op<llama::LinearOp>(name, x, weight(name, {rows, cols}),
+                               /*leaves=*/IntegerAttr());
   }
   Value scale(const std::string &name, Value x, double factor) {
     return factor == 1 ? x : op<llama::ScaleOp>(name, x, f64(factor));
@@ -142,7 +143,8 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   Value head = config.tiedEmbeddings
                    ? table
                    : weight("output", {config.vocabSize, config.dim});
-  Value logits = op<llama::LinearOp>("output", x, head);
+  Value logits =
+      op<llama::LinearOp>("output", x, head, /*leaves=*/IntegerAttr());
   logits = scale("output", logits, features.logitsScale);
   SmallVector<Value> results = {logits};
   llvm::append_range(results, caches);

@@ -44,9 +44,11 @@ struct PipelineStep {
 
 /// From the graph as a frontend builds it to one without duplicates whose
 /// weights have their formats; `weightFormat` is keep or the name of one of
-/// weightRoundings(). The step is that of one of `ranks` ranks.
+/// weightRoundings(). The step is that of one of `ranks` ranks; where it is
+/// `reproducible`, it gives the same bits for any number of them.
 std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat,
-                                     int64_t ranks = 1);
+                                     int64_t ranks = 1,
+                                     bool reproducible = false);
 
 /// From there to a short list of kernel ops for each range of row counts of the
 /// module's target; with `explain`, remarks say which ops were not fused and

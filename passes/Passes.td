@@ -78,7 +78,7 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
 def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
   let summary = "A step becomes that of one of several ranks";
   let description = [{
-    Runs only where more ranks than one are asked for. Every rank then holds some
+    Runs only where more ranks than one are asked for, or reproducible sums. Every rank then holds some
     of the heads, of the features of the feed-forward and of the vocabulary:
     weights get a `#llama.shard` and the type of their part. Where ranks have
     parts of a sum, `llama.all_reduce` adds them: behind `wo`, `w2` and the
@@ -101,9 +101,22 @@ def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
     It is an error, which names the numbers of ranks that would do, when heads,
     rows, or columns in whole blocks, cannot be cut into so many equal parts, and
     for norms of whole rows of heads.
+
+    With `reproducible` the same sums are trees over eight leaves, so that 1, 2,
+    4 and 8 ranks give the same bits; it then runs for one rank too. Above,
+
+    ```mlir
+    %p = llama.linear %o, %w {leaves = 4 : i64} : (tensor<?x32xf32>, tensor<64x32xbf16>) -> tensor<?x64xf32>
+    %y = llama.all_reduce %p over 2 {tree} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    ```
+
+    It is an error where a leaf is no multiple of 8 columns or of a block.
   }];
   let options = [Option<"ranks", "ranks", "int64_t", /*default=*/"2",
-                        "Over which the step is split">];
+                        "Over which the step is split">,
+                 Option<"reproducible", "reproducible", "bool",
+                        /*default=*/"false",
+                        "Whether results are those of any number of ranks">];
   let dependentDialects = ["::llamac::llama::LlamaDialect"];
 }
 

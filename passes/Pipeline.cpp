@@ -40,14 +40,15 @@ static std::unique_ptr<Pass> canonicalizer() {
 
 static constexpr bool optional = true;
 
-std::vector<PipelineStep> graphSteps(StringRef weightFormat, int64_t ranks) {
+std::vector<PipelineStep> graphSteps(StringRef weightFormat, int64_t ranks,
+                                     bool reproducible) {
   AssignWeightFormatsOptions formats;
   formats.format = weightFormat.str();
   std::vector<PipelineStep> steps = {
       step(canonicalizer), step(createCSEPass, optional),
       step([formats] { return createAssignWeightFormats(formats); })};
-  if (ranks > 1) {
-    steps.push_back(step([ranks] { return createShard({ranks}); }));
+  if (ranks > 1 || reproducible) {
+    steps.push_back(step([=] { return createShard({ranks, reproducible}); }));
     steps.back().refuses = true;
   }
   return steps;

@@ -98,8 +98,10 @@ static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
 
 static cpu::MatmulConfig configOf(kernel::MatmulOp op,
                                   const CpuTargetOptions &options) {
-  return matmulConfig(op.getWeights()[0], op.getWeights().size(),
-                      op.getConfigAttr(), options);
+  cpu::MatmulConfig config = matmulConfig(
+      op.getWeights()[0], op.getWeights().size(), op.getConfigAttr(), options);
+  config.leaves = static_cast<long>(op.getLeaves().value_or(1));
+  return config;
 }
 
 template <typename Op>
@@ -139,6 +141,8 @@ static std::string matmulConfigText(Value weight,
     text += llvm::formatv(", .weights = {0}", config.weights);
   if (config.exact)
     text += ", .exact = true";
+  if (config.leaves != 1)
+    text += llvm::formatv(", .leaves = {0}", config.leaves);
   const std::pair<const char *, int64_t> tiles[] = {
       {"panels", config.panels},
       {"ahead", config.ahead},
@@ -423,8 +427,9 @@ static CpuKernelText allReduceText(Operation *operation,
   auto op = cast<kernel::AllReduceOp>(operation);
   const EpilogueText epilogue = epilogueText(op, 1);
   return {epilogue.definition,
-          llvm::formatv("allReduce<{0}, {1}>(*launch, {2}, {3});",
-                        op.getRanks(), widthOf(op.getInput()), inputsOfRanks(),
+          llvm::formatv("allReduce<{0}, {1}{2}>(*launch, {3}, {4});",
+                        op.getRanks(), widthOf(op.getInput()),
+                        op.getTree() ? ", /*tree=*/true" : "", inputsOfRanks(),
                         epilogue.object)};
 }
 

@@ -105,10 +105,12 @@ static std::string textOf(const cuda::KvConfig &kv) {
 //===----------------------------------------------------------------------===//
 
 /// True of a product, or the products of query, key and value, of the family
-/// `family` that the skeletons take.
+/// `family` that the skeletons take. None sums by leaves.
 template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
-  return hasFamily<Op, family>(op) && llvm::all_of(weightsOf(op), isPackable);
+  auto product = dyn_cast<kernel::MatmulOp>(op);
+  return hasFamily<Op, family>(op) && !(product && product.getLeaves()) &&
+         llvm::all_of(weightsOf(op), isPackable);
 }
 
 /// Calls `visit` with what the products of `op`, each block of which makes one
@@ -554,6 +556,12 @@ static CudaKernelText rmsNormText(Operation *operation,
 /// Where the input of each rank is.
 static const Parameter inputsOfRanks = {"const float *const *", "inputs"};
 
+/// True of a sum in the order of the ranks.
+static bool isAllReduce(Operation *op) {
+  auto sum = dyn_cast<kernel::AllReduceOp>(op);
+  return sum && !sum.getTree();
+}
+
 static cuda::LaunchShape allReduceShape(Operation *op,
                                         const CudaTargetOptions &) {
   return cuda::pointwiseShape(
@@ -635,8 +643,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
   static constexpr CudaFamily families[] = {
       {"all_gather", "rowwise.cuh", isOp<AllGatherOp>, allGatherShape,
        allGatherText},
-      {"all_reduce", "rowwise.cuh", isOp<AllReduceOp>, allReduceShape,
-       allReduceText},
+      {"all_reduce", "rowwise.cuh", isAllReduce, allReduceShape, allReduceText},
       {"attention", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>, unsplitShape,
        attentionText, unsplitMaps},

@@ -101,6 +101,7 @@ std::string CompileOptions::describe() const {
                       approximationText(*this), " embed=", embedWeights,
                       hasWeights ? "" : " bare", " sequences=", maxSequences,
                       ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
+                      reproducibleRanks ? " reproducible-ranks" : "",
                       " skip=", absl::StrJoin(skipPasses, ","),
                       " override=", absl::StrJoin(edited, ","));
 }
@@ -125,7 +126,8 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
                                              const kernel::Target &target) {
   switch (phase) {
   case Phase::Graph:
-    return graphSteps(options.weightFormat, options.ranks);
+    return graphSteps(options.weightFormat, options.ranks,
+                      options.reproducibleRanks);
   case Phase::Fuse:
     return fuseSteps(options.reports.wantsRemarks(), *expKindOf(options));
   case Phase::Schedule:
@@ -341,6 +343,11 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
     return unsupportedError(absl::StrCat(
         "--target: expected cpu, cuda or sim, got ", options.target));
   LLAMAC_RETURN_IF_ERROR(checkTargetOptions(options));
+  if (options.reproducibleRanks && options.target != "cpu")
+    return unsupportedError(absl::StrCat(
+        "--reproducible-ranks: expected --target cpu, whose kernels sum by "
+        "leaves, got ",
+        options.target, "; compile without it"));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   LLAMAC_RETURN_IF_ERROR(checkKvFormat(options));
   if (!expKindOf(options))

@@ -74,6 +74,8 @@ struct CompileOptions {
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.
   int64_t ranks = 1;        ///< Over which weights and cache are split.
+  /// Whether results have the same bits for any number of ranks. Of cpu.
+  bool reproducibleRanks = false;
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
   std::vector<KernelOverride> overrides; ///< Of cuda and sim.
   PassReportOptions reports;

@@ -118,8 +118,8 @@ ReferenceTarget::open(const std::string &model, const CompileOptions &options) {
       new ReferenceTarget(std::move(checkpoint)));
   LLAMAC_ASSIGN_OR_RETURN(target->graph,
                           importGraph(*target->context, target->checkpoint));
-  for (const PipelineStep &step :
-       graphSteps(options.weightFormat, options.ranks))
+  for (const PipelineStep &step : graphSteps(
+           options.weightFormat, options.ranks, options.reproducibleRanks))
     LLAMAC_RETURN_IF_ERROR(applyStep(step, *target->graph, target->checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(
       target->model, reference::ReferenceModel::create(

@@ -205,7 +205,12 @@ LogicalResult RmsNormOp::verify() {
   return checkOptionalEpilogue(*this);
 }
 
-LogicalResult AllReduceOp::verify() { return checkOptionalEpilogue(*this); }
+LogicalResult AllReduceOp::verify() {
+  if (getTree() && !llvm::isPowerOf2_64(getRanks()))
+    return emitOpError() << "has a tree over " << getRanks()
+                         << " ranks, expected a power of two";
+  return checkOptionalEpilogue(*this);
+}
 
 LogicalResult AllGatherOp::verify() {
   const auto ranks = static_cast<int64_t>(getRanks());
@@ -238,6 +243,9 @@ LogicalResult MatmulOp::verify() {
                                  sizeOf(getResult(), 1)}})) ||
       failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
     return failure();
+  if (depth % static_cast<int64_t>(getLeaves().value_or(1)) != 0)
+    return emitOpError() << "cuts " << depth << " columns into " << *getLeaves()
+                         << " leaves, which do not divide them";
   if (failed(checkElementwise(*this, getExtras(), getType())))
     return failure();
   return checkScalarRegion(*this, getEpilogue(),

@@ -288,6 +288,11 @@ def Kernel_GatherRowsOp : Kernel_AnchorOp<"gather_rows"> {
   }];
 }
 
+def Kernel_Leaves
+    : ConfinedAttr<I64Attr, [IntMinValue<2>, AttrConstraint<
+          CPred<"::llvm::isPowerOf2_64(::llvm::cast<::mlir::IntegerAttr>($_self)"
+                ".getValue().getZExtValue())">, "that is a power of two">]>;
+
 def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
                                                  IsolatedFromAbove]> {
   let summary = "One or two products that share their input, with an epilogue";
@@ -296,7 +301,8 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
     weights_i[n, k]`, and the epilogue turns the accumulators and the element
     [r, n] of each extra operand, or [n] of a vector, into the result's element.
     f is the identity,
-    or RMSNorm with `normWeight` and `eps` when they are given.
+    or RMSNorm with `normWeight` and `eps` when they are given. `leaves` are
+    those of `llama.linear`.
 
     ```mlir
     %h = kernel.matmul %x, %w1, %w3 norm(%w) epilogue {
@@ -313,6 +319,7 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
                        Optional<Kernel_Vector>:$normWeight,
                        Variadic<Kernel_RowsOrVector>:$extras,
                        OptionalAttr<F64Attr>:$eps,
+                       OptionalAttr<Kernel_Leaves>:$leaves,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
   let results = (outs Kernel_Rows:$result);
   let regions = (region SizedRegion<1>:$epilogue);
@@ -471,7 +478,8 @@ def Kernel_AllReduceOp
   let summary = "The sum of the inputs of all ranks, with an epilogue";
   let description = [{
     For every element the inputs of ranks 0, 1 and so on are added in this
-    order. The epilogue, where there is one, turns the sum and the elements of
+    order, or with `tree`, for a power of two of ranks, as `llama.all_reduce`
+    says. The epilogue, where there is one, turns the sum and the elements of
     the extra operands into the result's, as that of `kernel.matmul` does.
 
     ```mlir
@@ -483,7 +491,7 @@ def Kernel_AllReduceOp
     ```
   }];
   let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_RowsOrVector>:$extras,
-                       Kernel_Ranks:$ranks);
+                       Kernel_Ranks:$ranks, UnitAttr:$tree);
   let results = (outs Kernel_Rows:$result);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{

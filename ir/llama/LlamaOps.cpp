@@ -189,6 +189,9 @@ void LinearOp::infer(ShapeInference &shapes, Adaptor op) {
   ArrayRef<int64_t> weight = shapes.of(op.getWeight(), 2);
   shapes.same(
       {{"the columns of x", x[1]}, {"the columns of the weight", weight[1]}});
+  if (const auto leaves = op.getLeaves())
+    shapes.quotient({"the columns of x", x[1]},
+                    {"leaves", static_cast<int64_t>(*leaves)});
   shapes.floats({x[0], weight[0]});
 }
 
@@ -439,6 +442,9 @@ void AttentionOp::infer(ShapeInference &shapes, Adaptor op) {
 //===----------------------------------------------------------------------===//
 
 void AllReduceOp::infer(ShapeInference &shapes, Adaptor op) {
+  if (op.getTree() && !llvm::isPowerOf2_64(op.getRanks()))
+    return shapes.error("expects a power of two of ranks for a tree, got ",
+                        op.getRanks());
   shapes.give(op.getX().getType());
 }
 

@@ -190,6 +190,11 @@ def Llama_RMSNormOp : Llama_InferredOp<"rms_norm", Llama_RowWiseOfSome> {
   }];
 }
 
+def Llama_Leaves
+    : ConfinedAttr<I64Attr, [IntMinValue<2>, AttrConstraint<
+          CPred<"::llvm::isPowerOf2_64(::llvm::cast<::mlir::IntegerAttr>($_self)"
+                ".getValue().getZExtValue())">, "that is a power of two">]>;
+
 def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
   let summary = "product of rows with a weight";
   let description = [{
@@ -200,8 +205,18 @@ def Llama_LinearOp : Llama_InferredOp<"linear", Llama_RowWiseOfSome> {
     %q = llama.linear %y, %wq
         : (tensor<?x576xf32>, tensor<576x576xbf16>) -> tensor<?x576xf32>
     ```
+
+    With `leaves`, equal runs of k in their order are summed apart, and these
+    sums by a binary tree over neighbours, so that a rank that has a subtree of
+    them gives the same bits as all of them do in one product:
+
+    ```mlir
+    %o1 = llama.linear %o, %wo {leaves = 4 : i64}
+        : (tensor<?x512xf32>, tensor<512x512xbf16>) -> tensor<?x512xf32>
+    ```
   }];
-  let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight);
+  let arguments = (ins Llama_Rows:$x, Llama_Matrix:$weight,
+                       OptionalAttr<Llama_Leaves>:$leaves);
   let results = (outs Llama_Rows:$result);
 }
 
@@ -553,12 +568,15 @@ def Llama_AllReduceOp : Llama_CollectiveOp<"all_reduce"> {
   let summary = "the sum of what the ranks have";
   let description = [{
     `result[n, i] = sum over ranks r of x_r[n, i]`, summed in the order of the
-    ranks, so that all of them have the same bits.
+    ranks, so that all of them have the same bits. With `tree`, which a power of
+    two of ranks can have, by a binary tree over neighbours: the upper part of
+    that which the leaves of a `llama.linear` begin.
 
     ```mlir
     %y = llama.all_reduce %partial over 2 : (tensor<?x576xf32>) -> tensor<?x576xf32>
     ```
   }];
+  let arguments = (ins Llama_Rows:$x, Llama_Ranks:$ranks, UnitAttr:$tree);
 }
 
 def Llama_AllGatherOp : Llama_CollectiveOp<"all_gather"> {

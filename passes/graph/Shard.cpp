@@ -16,6 +16,11 @@
 // its llama.all_reduce, logits by a llama.all_gather. What would need another
 // collective is refused.
 //
+// Where results have to be the same bits for every number of ranks, whatever
+// ranks would sum is cut into the same leaves, equal runs of columns, and the
+// leaves are added by a binary tree (arXiv 2511.17826): its lower part by the
+// product of the rank that has them, its upper part by the all_reduce.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
@@ -66,15 +71,55 @@ const WeightSplit *splitOf(StringRef weight) {
   return split == std::end(weightSplits) ? nullptr : split;
 }
 
+/// Of every sum that ranks may split: also the most of them that can.
+constexpr int64_t allLeaves = 8;
+
+/// Calls `visit(product, weight)` for what sums over columns that ranks would
+/// split; stops where that fails.
+LogicalResult forEachSplitSum(
+    func::FuncOp step,
+    llvm::function_ref<LogicalResult(llama::LinearOp, llama::WeightOp)> visit) {
+  return failure(
+      step.walk([&](llama::LinearOp product) {
+            auto weight = product.getWeight().getDefiningOp<llama::WeightOp>();
+            const WeightSplit *row =
+                weight ? splitOf(weight.getName()) : nullptr;
+            return WalkResult(!row || row->dim == 0 ? success()
+                                                    : visit(product, weight));
+          })
+          .wasInterrupted());
+}
+
+/// Emits an error where a sum cannot be cut into leaves.
+LogicalResult checkLeaves(func::FuncOp step) {
+  return forEachSplitSum(
+      step, [&](llama::LinearOp, llama::WeightOp weight) -> LogicalResult {
+        const auto type = weight.getResult().getType();
+        const auto quant = dyn_cast<llama::QuantType>(type.getElementType());
+        // Kernels take eight columns of floats at a time.
+        const int64_t unit = quant ? quant.getBlockElements() : 8;
+        if (type.getDimSize(1) % (allLeaves * unit) == 0)
+          return success();
+        return step.emitError()
+               << weight.getName() << ": expected a multiple of "
+               << allLeaves * unit << " columns, " << allLeaves << " leaves of "
+               << unit << ", got " << type.getDimSize(1)
+               << "; compile without --reproducible-ranks";
+      });
+}
+
 class Sharding {
 public:
-  Sharding(func::FuncOp step, int64_t ranks)
-      : step(step), builder(step.getContext()), ranks(ranks) {}
+  /// Sums are trees where `isReproducible`.
+  Sharding(func::FuncOp step, int64_t ranks, bool isReproducible)
+      : step(step), builder(step.getContext()), ranks(ranks),
+        isReproducible(isReproducible) {}
 
   /// Rewrites the step. Emits an error where that cannot be.
   LogicalResult run();
 
 private:
+  LogicalResult setLeaves();
   LogicalResult shardCaches();
   LogicalResult shard(Operation *op);
   LogicalResult shard(llama::WeightOp weight);
@@ -106,7 +151,8 @@ private:
     Value partial = op->getResult(0);
     builder.setInsertionPointAfter(op);
     auto sum = builder.create<llama::AllReduceOp>(
-        op->getLoc(), partial, builder.getI64IntegerAttr(ranks));
+        op->getLoc(), partial, builder.getI64IntegerAttr(ranks),
+        isReproducible ? builder.getUnitAttr() : UnitAttr());
     partial.replaceAllUsesExcept(sum.getResult(), sum);
     if (auto name = dyn_cast<NameLoc>(op->getLoc()))
       op->setLoc(NameLoc::get(
@@ -116,6 +162,7 @@ private:
   func::FuncOp step;
   OpBuilder builder;
   const int64_t ranks;
+  const bool isReproducible;
   int64_t kvParts = 1; ///< Into which the heads of the caches are cut.
   Value rank;          ///< The argument.
   llvm::DenseSet<Value> split;
@@ -124,6 +171,10 @@ private:
 } // namespace
 
 LogicalResult Sharding::run() {
+  if (isReproducible && failed(setLeaves()))
+    return failure();
+  if (ranks == 1)
+    return success();
   if (failed(shardCaches()))
     return failure();
   const auto role = llama::StepRoleAttr::get(
@@ -141,6 +192,18 @@ LogicalResult Sharding::run() {
   step.setFunctionType(builder.getFunctionType(
       step.getBody().getArgumentTypes(), end->getOperandTypes()));
   return success();
+}
+
+/// A rank has as many leaves of each sum as others.
+LogicalResult Sharding::setLeaves() {
+  const FailureOr<int64_t> leaves = partOf(step, allLeaves, ranks, "leaves");
+  if (failed(leaves))
+    return failure();
+  return forEachSplitSum(step, [&](llama::LinearOp product, llama::WeightOp) {
+    if (*leaves > 1)
+      product.setLeaves(*leaves);
+    return success();
+  });
 }
 
 /// A rank has some of the KV heads, or, where there are fewer than ranks, one
@@ -292,13 +355,14 @@ LogicalResult Sharding::shard(func::ReturnOp op) {
 }
 
 /// The numbers of ranks over which a step can be split, up to mostRanks.
-static SmallVector<int64_t> possibleRanks(func::FuncOp step) {
+static SmallVector<int64_t> possibleRanks(func::FuncOp step,
+                                          bool isReproducible) {
   ScopedDiagnosticHandler silent(step.getContext(),
                                  [](Diagnostic &) { return success(); });
   SmallVector<int64_t> possible = {1};
   for (int64_t ranks = 2; ranks <= mostRanks; ++ranks) {
     OwningOpRef<func::FuncOp> trial = step.clone();
-    if (succeeded(Sharding(*trial, ranks).run()))
+    if (succeeded(Sharding(*trial, ranks, isReproducible).run()))
       possible.push_back(ranks);
   }
   return possible;
@@ -311,6 +375,8 @@ struct Shard : impl::ShardBase<Shard> {
 
   void runOnOperation() override {
     func::FuncOp step = getOperation();
+    if (reproducible && failed(checkLeaves(step)))
+      return signalPassFailure();
     const OwningOpRef<func::FuncOp> before = step.clone();
     std::string why;
     {
@@ -325,11 +391,11 @@ struct Shard : impl::ShardBase<Shard> {
             os << diagnostic;
             return success();
           });
-      if (succeeded(Sharding(step, ranks).run()))
+      if (succeeded(Sharding(step, ranks, reproducible).run()))
         return;
     }
     InFlightDiagnostic error = step.emitError() << why << "; expected ";
-    llvm::interleaveComma(possibleRanks(*before), error,
+    llvm::interleaveComma(possibleRanks(*before, reproducible), error,
                           [&](int64_t number) { error << number; });
     error << " ranks, got " << int64_t{ranks};
     error.report();

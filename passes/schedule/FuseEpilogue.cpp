@@ -55,6 +55,8 @@ static std::string whyApart(MatmulOp a, MatmulOp b) {
     return "different inputs";
   if (a.getNormWeight() != b.getNormWeight() || a.getEps() != b.getEps())
     return "different norms";
+  if (a.getLeaves() != b.getLeaves())
+    return "different leaves";
   if (a.getWeights().size() + b.getWeights().size() > 2)
     return "more than two weights";
   auto elementOf = [](MatmulOp product) {
@@ -211,7 +213,7 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
     auto fused = rewriter.create<MatmulOp>(
         rewriter.getFusedLoc(locs), op.getType(), first.getInput(), weights,
         first.getNormWeight(), extras.getArrayRef(), first.getEpsAttr(),
-        first.getConfigAttr());
+        first.getLeavesAttr(), first.getConfigAttr());
     replace(rewriter, op, regions, regionOf(fused), extras);
     return success();
   }
@@ -246,7 +248,8 @@ private:
   static AllReduceOp create(OpBuilder &builder, Location loc, AllReduceOp sum,
                             ValueRange extras) {
     return builder.create<AllReduceOp>(loc, sum.getType(), sum.getInput(),
-                                       extras, sum.getRanksAttr());
+                                       extras, sum.getRanksAttr(),
+                                       sum.getTreeAttr());
   }
 };
 

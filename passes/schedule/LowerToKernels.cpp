@@ -179,7 +179,7 @@ private:
 
   LogicalResult convert(llama::AllReduceOp op) {
     emit<kernel::AllReduceOp>(op, op.getType(), of(op.getX()), ValueRange(),
-                              op.getRanksAttr());
+                              op.getRanksAttr(), op.getTreeAttr());
     return success();
   }
 
@@ -214,7 +214,8 @@ private:
   LogicalResult convert(llama::LinearOp op) {
     auto product = emit<kernel::MatmulOp>(
         op, op.getType(), of(op.getX()), of(op.getWeight()), Value(),
-        ValueRange(), FloatAttr(), kernel::MatmulConfigAttr());
+        ValueRange(), FloatAttr(), op.getLeavesAttr(),
+        kernel::MatmulConfigAttr());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&product.getEpilogue(), {},
                                        builder.getF32Type(), op.getLoc());

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A model that is split over ranks computes what the whole model computes."""
 
+import dataclasses
 import json
 import os
 import re
@@ -87,6 +88,65 @@ class Logits(RanksCase):
         for ranks in support.by_tier((2,), (2, 4)):
             report = self.llamac("check", model, "--ranks", ranks, "--target", "sim", "--sim-check", "-c", 64).stdout
             self.assertRegex(report, r"(?m)^sim by 1 .* ok ")
+
+
+class Reproducible(RanksCase):
+    """--reproducible-ranks."""
+
+    def all_logits(self, model, tokens, ranks, *flags):
+        """The bits of the logits of a prefill and of a decode, with several numbers of threads each."""
+        return {
+            self.logits(model, tokens, "cpu", "--ranks", ranks, "--chunk", chunk, "-t", threads, *flags).tobytes()
+            for chunk, threads in ((len(tokens), ranks), (len(tokens), 3), (1, 2 * ranks))
+        }
+
+    def test_logits_are_the_same_bits_for_every_number_of_ranks(self):
+        few = (("shapes of 1B", RANKS, ("BF16", "Q8_0")), ("two KV heads", (*RANKS, 8), ("F32", "Q4_0")))
+        every = [(name, RANKS, ("F32", "BF16", "Q8_0", "Q4_0")) for name in MODELS]
+        for name, numbers, types in support.by_tier(few, (*few, *every)):
+            config, family, _ = MODELS[name]
+            config = dataclasses.replace(config, vocab=512, multiple_of=256)
+            weights = random_weights(config, "bf16", 1)
+            for type_name in types:
+                stored, values = quantise(weights, type_name)
+                model = write_gguf(self.path("reproducible.gguf"), config, stored, family=family)
+                tokens = self.random_tokens(name, 9)
+                with self.subTest(name, type=type_name):
+                    found = [self.all_logits(model, tokens, ranks, "--reproducible-ranks") for ranks in numbers]
+                    self.assertEqual(len(found[0]), 1)
+                    self.assertEqual(found, found[:1] * len(numbers))
+                    # Without the option they differ.
+                    plain = [self.logits(model, tokens, "cpu", "--ranks", ranks).tobytes() for ranks in (1, 2)]
+                    self.assertEqual(len({*plain, *found[0]}), 3)
+                    # They are those of the model.
+                    logits = np.frombuffer(*found[0], np.float32).reshape(len(tokens), -1)
+                    rounded = type_name in ("Q8_0", "Q4_0")
+                    tolerance = INT8_TOLERANCE if rounded else CPU_TOLERANCE
+                    self.check(logits, forward(config, values, tokens), tolerance)
+
+    def test_tokens_are_the_same_for_every_number_of_ranks(self):
+        model, _ = self.model("two KV heads")
+        prompt = ",".join(map(str, self.random_tokens("two KV heads", 5)))
+        options = ("-c", 128, "--temp", 1.0, "--seed", 7, "-n", 64, "--print-ids", "--tokens", prompt)
+        answers = {
+            self.llamac("run", model, *options, "--reproducible-ranks", "--ranks", ranks).stdout for ranks in RANKS
+        }
+        self.assertEqual(len(answers), 1)
+
+    def test_every_pass_is_checked(self):
+        model, _ = self.model("two KV heads")
+        for ranks in (1, 4):
+            report = self.llamac("check", model, "--ranks", ranks, "--reproducible-ranks").stdout
+            self.assertRegex(report, r"(?m)^shard .* ok ")
+            self.assertRegex(report, r"(?m)^cpu by 1 .* ok ")
+
+    def test_the_reference_takes_it(self):
+        name = "two KV heads"
+        model, expected = self.model(name)
+        tokens = self.random_tokens(name, 9)
+        for ranks in (1, 2):
+            found = self.logits(model, tokens, "reference", "--ranks", ranks, "--reproducible-ranks")
+            self.check(found, expected(tokens), REFERENCE_TOLERANCE)
 
 
 class Decode(RanksCase):
@@ -206,6 +266,21 @@ class Refusals(RanksCase):
         result = support.run([LLAMAC_RUN, "generate", plan, *files])
         self.assertEqual(result.returncode, USAGE, result.stderr)
         self.assertIn("expected a plan for one rank", result.stderr)
+
+    def test_sums_that_are_not_reproducible(self):
+        config = Config(256, 2, 8, 4, vocab=512)
+        for ranks, config, type_name, error in (
+            (3, config, "BF16", "8 leaves cannot be split over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
+            # 704 features are 22 blocks of 32.
+            (1, config, "Q8_0", "layers.0.feed_forward.w2: expected a multiple of 256 columns, 8 leaves of 32, got 704"),
+        ):
+            with self.subTest(error):
+                flags = ("--ranks", ranks, "--reproducible-ranks")
+                self.assertIn(error, self.refused(config, *flags, type_name=type_name))
+        for target in ("cuda", "sim"):
+            with self.subTest(target):
+                error = self.refused(config, "--reproducible-ranks", "--target", target)
+                self.assertIn(f"--reproducible-ranks: expected --target cpu, whose kernels sum by leaves, got {target}", error)
 
     def test_numbers_that_cannot_be(self):
         config = Config(256, 2, 8, 4, vocab=512)

@@ -478,3 +478,48 @@ func.func @norm_read_twice(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %r: tensor<?x
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %0, %1 : tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// A sum by leaves or by a tree stays one.
+// CHECK-LABEL: func.func @trees
+// CHECK: kernel.matmul {{.*}} extras
+// CHECK: } {leaves = 8 : i64} : (tensor<?x8xf32>
+// CHECK: kernel.all_reduce {{.*}} over 2 extras
+// CHECK: } {tree} : (tensor<?x4xf32>
+func.func @trees(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>, %r: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {leaves = 8 : i64} : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %1 = kernel.pointwise %r, %0 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %2 = kernel.all_reduce %r over 2 {tree} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %3 = kernel.pointwise %r, %2 body {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %1, %3 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+
+// One walk over an input sums by leaves or does not.
+// CHECK-LABEL: func.func @one_by_leaves
+// CHECK-COUNT-2: kernel.matmul
+func.func @one_by_leaves(%x: tensor<?x8xf32>, %w1: tensor<4x8xbf16>, %w3: tensor<4x8xbf16>) -> tensor<?x4xf32> {
+  %gate = kernel.matmul %x, %w1 epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {leaves = 2 : i64} : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %up = kernel.matmul %x, %w3 epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  %1 = kernel.pointwise %gate, %up body {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.mulf %a, %b : f32
+    kernel.yield %m
+  } : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}

@@ -46,6 +46,9 @@ struct MatmulConfig {
   int weights = 1; ///< 1 or 2.
   /// Whether activations stay in f32 for every format.
   bool exact = false;
+  /// Equal runs of the depth that are summed apart, and their sums by a binary
+  /// tree; a power of two.
+  long leaves = 1;
   // Tiles, which do not change results; 0: the format's default.
   long panels =
       0;          ///< Unroll over N: panels of each weight for one row, 1 to 4.
@@ -110,8 +113,14 @@ constexpr long preparedBytes(const MatmulConfig &config, long rows) {
                           : rows * config.depth * 4;
 }
 
+/// Sums that are kept while leaves are added by a tree: of the subtrees before
+/// the leaf and its own.
+constexpr long keptSums(long leaves) {
+  return leaves == 1 ? 1 : 1 + keptSums(leaves / 2);
+}
+
 /// A thread's scratch: one row of f32, prepared rows, and accumulators of two
-/// panels for them, or of mostPanels for a single row.
+/// panels for them, or of mostPanels for a single row, as many as are kept.
 struct MatmulScratch {
   long prepared;
   long accumulators;
@@ -122,7 +131,9 @@ constexpr MatmulScratch matmulScratch(const MatmulConfig &config, long rows) {
   long prepared = roundUp(config.depth * 4, 64);
   long accumulators = prepared + roundUp(preparedBytes(config, rows), 64);
   long panels = rows == 1 ? mostPanels : 2;
-  return {prepared, accumulators, accumulators + rows * panels * panelRows * 4};
+  long sums = rows * panels * panelRows * 4;
+  return {prepared, accumulators,
+          accumulators + keptSums(config.leaves) * sums};
 }
 
 /// Rows that gemm takes through the weights together: enough to make reading

@@ -22,7 +22,8 @@
 // The few blocks of a row with much larger values than its others decide the
 // error of its products, since a block is rounded to a share of its largest
 // value: trained models keep such values in the same places of every row. So a
-// block whose range is over residualRange times the mean of its row is given a
+// block whose range is over residualRange times the mean of its row (of its
+// leaf, where the row is summed by leaves, which ranks may have) is given a
 // second block, the residual that rounding left, and is multiplied twice. On
 // SmolLM2 22 % of the blocks take one, and the divergence from exact
 // activations falls to a seventh.
@@ -133,8 +134,9 @@ LLAMAC_INLINE void quantize(const float *x, float range, Int8Block &block) {
 }
 
 /// A block has a residual where its range is over so many times the mean range
-/// of its row. A smaller factor brings the products closer to exact ones, a
-/// larger one spares prefill blocks multiplied twice (docs/decisions/0002).
+/// of its leaf's blocks. A smaller factor brings the products closer to exact
+/// ones, a larger one spares prefill blocks multiplied twice
+/// (docs/decisions/0002).
 constexpr float residualRange = 1.2f;
 
 /// What `block` leaves of the 32 values it was rounded from.
@@ -171,17 +173,27 @@ template <long depth> struct Int8Rows {
       counts[b] = 0;
   }
 
-  /// Rounds row `t`; rows come in ascending order.
-  template <PanelFormat format>
+  /// Rounds row `t`, which is summed by `leaves`; rows come in ascending order.
+  template <PanelFormat format, long leaves>
   LLAMAC_INLINE void add(const float *x, long t) const {
+    constexpr long size = depth / leaves / 32;
+    for (long leaf = 0; leaf < leaves; ++leaf)
+      addBlocks<format>(x, t, leaf * size, (leaf + 1) * size);
+  }
+
+private:
+  /// Blocks begin .. end - 1 of row `t`.
+  template <PanelFormat format>
+  LLAMAC_INLINE void addBlocks(const float *x, long t, long begin,
+                               long end) const {
     float ranges[depth / 32];
     float total = 0;
-    for (long b = 0; b < depth / 32; ++b)
+    for (long b = begin; b < end; ++b)
       total += ranges[b] = rangeOf(x + 32 * b);
-    for (long b = 0; b < depth / 32; ++b) {
+    for (long b = begin; b < end; ++b) {
       Int8Block &block = blocks[b * rows + t];
       quantize<format>(x + 32 * b, ranges[b], block);
-      if (!(ranges[b] * float(depth / 32) > residualRange * total))
+      if (!(ranges[b] * float(end - begin) > residualRange * total))
         continue;
       float residual[32];
       residualOf(x + 32 * b, block, residual);
@@ -553,17 +565,18 @@ template <PanelFormat format> struct PanelPart {
   }
 };
 
-/// y[t] = W x[t] for some panels; sums are f32 [panels][rows][16]. Prefetches
-/// go `distance` bytes ahead; the panels that are read next begin `stride`
-/// bytes on.
+/// y[t] = W x[t] over blocks begin .. end - 1 of the depth for some panels;
+/// sums are f32 [panels][rows][16]. Prefetches go `distance` bytes ahead; the
+/// panels that are read next begin `stride` bytes on.
 template <PanelFormat format, long distance, long depth, int count>
 LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count], long stride,
-                              const Int8Rows<depth> &x, float *sums) {
+                              const Int8Rows<depth> &x, long begin, long end,
+                              float *sums) {
   const long rows = x.rows;
   Int8Tiles<format> tiles;
   for (long i = 0; i < count * rows; ++i)
     store(sums + 16 * i, F32x16(0));
-  for (long b = 0; b < depth / 32; ++b) {
+  for (long b = begin; b < end; ++b) {
     for (int p = 0; p < count; ++p)
       prefetchShare<Int8Format<format>::partBytes, 1>(
           aheadOf<panelBytes(format, depth), distance>(
@@ -588,7 +601,8 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count], long stride,
 /// overlap.
 template <PanelFormat format, long distance, long depth, int count>
 LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
-                                 const Int8Rows<depth> &x, float *sums) {
+                                 const Int8Rows<depth> &x, long begin, long end,
+                                 float *sums) {
   using Format = Int8Format<format>;
   using Part = PanelPart<format>;
   constexpr long size = panelBytes(format, depth);
@@ -598,7 +612,7 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
       Format::code.isPaired ? 8 / Format::code.storedBits : 1;
   const Int8Block zeros = {};
   F32xD sum[dotSlices][1][count] = {};
-  for (long start = 0; start < depth / 32; start += unrolled) {
+  for (long start = begin; start < end; start += unrolled) {
 #pragma clang loop unroll(full)
     for (long b = start; b < start + unrolled; b += step) {
       const U8 *next[count];

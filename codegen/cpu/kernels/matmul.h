@@ -17,6 +17,9 @@
 // panels for ILP. gemm reads a weight once for all rows of a block. Both
 // prefetch far enough for few rows to be bound by the weights' bytes alone.
 //
+// A sum by leaves is the same chain of each, whatever their number, so that the
+// tree over them is the same for a product of all and for products of parts.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CPU_MATMUL_H
@@ -60,7 +63,7 @@ template <MatmulConfig config> struct MatmulBuffers {
     for (long t = 0; t < rows; ++t) {
       const float *x = input(first + t, row);
       if constexpr (usesInt8(config)) {
-        int8Rows(rows).template add<config.format>(x, t);
+        int8Rows(rows).template add<config.format, config.leaves>(x, t);
       } else {
         auto *steps = reinterpret_cast<float *>(prepared);
         for (long s = 0; s < config.depth / 8; ++s)
@@ -82,18 +85,19 @@ LLAMAC_INLINE const U8 *panelAt(const PanelWeights<config.weights> &weights,
          panel * panelBytes(config.format, config.depth);
 }
 
-/// Sums of `count` panels for `rows` rows, f32 formats; x is [depth / 8][rows]
-/// [8], sums [count][rows][16]. The panels that are read next begin `stride`
-/// bytes on.
+/// Sums over columns begin .. end - 1 of `count` panels for `rows` rows, f32
+/// formats; x is [depth / 8][rows][8], sums [count][rows][16]. The panels that
+/// are read next begin `stride` bytes on.
 template <MatmulConfig config, int count>
 LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], long stride,
-                               const float *x, long rows, float *sums) {
+                               const float *x, long rows, long begin, long end,
+                               float *sums) {
   using Reader = PanelReader<config.format>;
   constexpr PanelBlock block = panelBlock(config.format);
   constexpr long size = panelBytes(config.format, config.depth);
   constexpr long groupBytes = block.bytes * Reader::group / block.depth;
   clear(sums, count * rows * panelRows);
-  for (long first = 0; first < config.depth; first += Reader::group) {
+  for (long first = begin; first < end; first += Reader::group) {
     GroupScales<> scales[count];
     for (int p = 0; p < count; ++p) {
       prefetchShare<groupBytes, 1>(
@@ -117,13 +121,14 @@ LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], long stride,
 /// The same for one row.
 template <MatmulConfig config, int count>
 LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
-                                  const float *x, float *sums) {
+                                  const float *x, long begin, long end,
+                                  float *sums) {
   using Reader = PanelReader<config.format>;
   constexpr PanelBlock block = panelBlock(config.format);
   constexpr long stepBytes = block.bytes * 8 / block.depth;
   constexpr long distance = prefetchDistance(config);
   F32x16 sum[count] = {};
-  for (long first = 0; first < config.depth; first += Reader::group) {
+  for (long first = begin; first < end; first += Reader::group) {
     GroupScales<> scales[count];
     for (int p = 0; p < count; ++p)
       scales[p] = Reader::scales(panels[p], first);
@@ -144,18 +149,51 @@ LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
     store(sums + p * panelRows, sum[p]);
 }
 
-/// Sums of `count` panels for any number of rows.
-template <MatmulConfig config, int count>
-LLAMAC_INLINE void manyRows(const U8 *const (&panels)[count], long stride,
-                            const MatmulBuffers<config> &buffers, long rows,
-                            float *sums) {
-  if constexpr (usesInt8(config))
-    int8Panels<config.format, manyRowsAhead>(panels, stride,
-                                             buffers.int8Rows(rows), sums);
+/// Sums of `count` panels for `rows` rows, or for one where `single`, over
+/// columns begin .. end - 1.
+template <MatmulConfig config, bool single, int count>
+LLAMAC_INLINE void sumColumns(const U8 *const (&panels)[count], long stride,
+                              const MatmulBuffers<config> &buffers, long rows,
+                              long begin, long end, float *sums) {
+  const auto *x = reinterpret_cast<const float *>(buffers.prepared);
+  if constexpr (single && usesInt8(config))
+    int8PanelsRow<config.format, prefetchDistance(config)>(
+        panels, stride, buffers.int8Rows(1), begin / 32, end / 32, sums);
+  else if constexpr (single)
+    floatPanelsRow<config>(panels, x, begin, end, sums);
+  else if constexpr (usesInt8(config))
+    int8Panels<config.format, manyRowsAhead>(
+        panels, stride, buffers.int8Rows(rows), begin / 32, end / 32, sums);
   else
-    floatPanels<config>(panels, stride,
-                        reinterpret_cast<const float *>(buffers.prepared), rows,
-                        sums);
+    floatPanels<config>(panels, stride, x, rows, begin, end, sums);
+}
+
+/// The same over all columns. Of leaves, sums of finished subtrees stand in a
+/// row, each behind the larger ones: a leaf begins behind as many as its number
+/// has ones in binary, and then finishes as many as it has at its end.
+template <MatmulConfig config, bool single, int count>
+LLAMAC_INLINE void sumPanels(const U8 *const (&panels)[count], long stride,
+                             const MatmulBuffers<config> &buffers, long rows,
+                             float *sums) {
+  constexpr long size = config.depth / config.leaves;
+  static_assert(size % 8 == 0 && size % panelBlock(config.format).depth == 0);
+  if constexpr (config.leaves == 1) {
+    sumColumns<config, single>(panels, stride, buffers, rows, 0, size, sums);
+  } else {
+    const long floats = count * rows * panelRows;
+#pragma clang loop unroll(disable)
+    for (long leaf = 0; leaf < config.leaves; ++leaf) {
+      float *sum = sums + __builtin_popcountl(leaf) * floats;
+      sumColumns<config, single>(panels, stride, buffers, rows, leaf * size,
+                                 (leaf + 1) * size, sum);
+      for (long rest = leaf; rest % 2 != 0; rest /= 2) {
+        sum -= floats;
+        for (long i = 0; i < floats; i += 16)
+          store(sum + i,
+                load<F32x16>(sum + i) + load<F32x16>(sum + floats + i));
+      }
+    }
+  }
 }
 
 /// Computes panels panel .. panel + count - 1 of each weight and hands the
@@ -173,20 +211,13 @@ LLAMAC_INLINE void matmulPanels(const MatmulBuffers<config> &buffers,
 
   constexpr long stride = count * panelBytes(config.format, config.depth);
   float *sums = buffers.sums;
-  if constexpr (single) {
-    if constexpr (usesInt8(config)) {
-      int8PanelsRow<config.format, prefetchDistance(config)>(
-          panels, stride, buffers.int8Rows(1), sums);
-    } else {
-      floatPanelsRow<config>(
-          panels, reinterpret_cast<const float *>(buffers.prepared), sums);
-    }
-  } else if constexpr (total <= tilePanels) {
-    manyRows<config>(panels, stride, buffers, rows, sums);
+  if constexpr (single || total <= tilePanels) {
+    sumPanels<config, single>(panels, stride, buffers, rows, sums);
   } else {
     for (int i = 0; i < total; ++i) {
       const U8 *const one[] = {panels[i]};
-      manyRows<config>(one, stride, buffers, rows, sums + i * rows * panelRows);
+      sumPanels<config, single>(one, stride, buffers, rows,
+                                sums + i * rows * panelRows);
     }
   }
 

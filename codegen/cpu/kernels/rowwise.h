@@ -160,7 +160,8 @@ LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const int *x,
 /// out[row] = row tokens[row] of a packed table. A row is one lane of its
 /// panel: all 16 are widened and one is kept, which reads the same cache lines
 /// as picking its bytes would. Of a rank's part of the table, which begins at
-/// token *rank * config.rows, other tokens give zeros.
+/// token *rank * config.rows, other tokens give -0, which changes no sum's
+/// bits.
 template <EmbedConfig config>
 LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
                          const void *table, float *out,
@@ -172,7 +173,7 @@ LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
       token -= *rank * config.rows;
       if (token < 0 || token >= config.rows) {
         forEachGroup<config.width>([&](long column, int lanes) {
-          store16(out + row * config.width + column, F32x16{}, lanes);
+          store16(out + row * config.width + column, splat(-0.0f), lanes);
         });
         return;
       }
@@ -194,17 +195,36 @@ LLAMAC_INLINE void embed(const CpuLaunch &launch, const int *tokens,
   });
 }
 
+/// load(first) + load(first + 1) + ... of `count` inputs by a binary tree.
+template <int count, class Load>
+LLAMAC_INLINE F32x16 treeSum(int first, const Load &load) {
+  if constexpr (count == 1)
+    return load(first);
+  else
+    return treeSum<count / 2>(first, load) +
+           treeSum<count / 2>(first + count / 2, load);
+}
+
 /// Calls epilogue(row, column, y, lanes) for y = inputs[0] + inputs[1] + ...,
-/// in this order; inputs are those of `ranks` ranks, [rows, width] each.
-template <int ranks, long width, class Epilogue>
+/// in this order, or by a tree; inputs are those of `ranks` ranks, [rows,
+/// width] each.
+template <int ranks, long width, bool tree = false, class Epilogue>
 LLAMAC_INLINE void allReduce(const CpuLaunch &launch,
                              const float *const *inputs,
                              const Epilogue &epilogue) {
   forEachRow(launch, rowwiseShape().rowBlock, [&](long row) {
     forEachGroup<width>([&](long column, int lanes) {
-      F32x16 sum = load16(inputs[0] + row * width + column, lanes);
-      for (int rank = 1; rank < ranks; ++rank)
-        sum += load16(inputs[rank] + row * width + column, lanes);
+      auto load = [&](int rank) {
+        return load16(inputs[rank] + row * width + column, lanes);
+      };
+      F32x16 sum;
+      if constexpr (tree) {
+        sum = treeSum<ranks>(0, load);
+      } else {
+        sum = load(0);
+        for (int rank = 1; rank < ranks; ++rank)
+          sum += load(rank);
+      }
       epilogue(row, column, sum, lanes);
     });
   });

@@ -85,6 +85,11 @@
   CASE(Q6_K, 33, 512)                                                          \
   CASE(IQ4_XS, 17, 512)
 
+/// CASE(format, n, k): gemvOfPart1_* and gemmOfPart1_*, sums over all k by
+/// eight leaves, and those of one of 2 and of 8 parts of k by its leaves.
+#define LLAMAC_FLOAT_LEAF_CASES(CASE) CASE(F32, 17, 64) CASE(BF16, 33, 832)
+#define LLAMAC_BYTE_LEAF_CASES(CASE) CASE(Q8_0, 33, 768) CASE(Q6_K, 17, 2048)
+
 /// CASE(heads, kvHeads, headSize, format, pageTokens): attention_*,
 /// attentionSplit_*, attentionMerge_*, ropeAppend_*,
 /// qkvGemm_* and qkvGemv_*, and the products of the latter: queryProduct_*,
@@ -127,6 +132,14 @@ constexpr MatmulConfig matmul(PanelFormat format, long outputs, long depth,
           .depth = depth,
           .weights = weights,
           .exact = exact};
+}
+
+/// Of one of `parts` parts of `depth`.
+constexpr MatmulConfig leavesOfPart(PanelFormat format, long outputs,
+                                    long depth, long parts) {
+  MatmulConfig config = matmul(format, outputs, depth / parts, 1);
+  config.leaves = 8 / parts;
+  return config;
 }
 
 constexpr KvConfig kv(long kvHeads, long headSize, KvFormat format,

@@ -292,3 +292,82 @@ INSTANTIATE_TEST_SUITE_P(Levels, Matmul, ::testing::ValuesIn(matmulCases()),
                          [](const auto &info) {
                            return info.param.level + info.param.suffix();
                          });
+
+//===----------------------------------------------------------------------===//
+// Leaves
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Leaves : public Matmul {
+protected:
+  static constexpr long rows = 37;
+  std::vector<float> x = inputs(rows);
+  Weight weight{c, random};
+
+  /// Sums over part `part` of `parts` of k, by the kernel `family` for so many.
+  std::vector<float> ofPart(const std::string &family, long count, long parts,
+                            long part) const {
+    const long k = c.k / parts;
+    const int64_t whole = dataTypeBytes(c.type, c.k);
+    const int64_t bytes = dataTypeBytes(c.type, k);
+    std::vector<uint8_t> stored(c.n * bytes);
+    for (long r = 0; r < c.n; ++r)
+      std::copy_n(weight.stored.begin() + r * whole + part * bytes, bytes,
+                  stored.begin() + r * bytes);
+    AlignedBytes packed(packedBytes(c.type, c.n, k));
+    packRows(c.type, c.n, k, 0, panelCount(c.n), stored.data(), packed.data());
+    std::vector<float> columns(count * k);
+    for (long t = 0; t < count; ++t)
+      std::copy_n(x.begin() + t * c.k + part * k, k, columns.begin() + t * k);
+    const cpu::MatmulConfig config =
+        cpu::cases::leavesOfPart(panelFormat(c.type), c.n, c.k, parts);
+    std::vector<float> y(count * c.n, NAN);
+    unit.run(family + "OfPart" + std::to_string(parts) + c.suffix(),
+             family == "gemv" ? gemvShape(config) : gemmShape(config), count,
+             {columns.data(), packed.data(), y.data()}, /*step=*/2);
+    return y;
+  }
+
+  /// The sums of all parts, added by a binary tree.
+  std::vector<float> ofParts(const std::string &family, long count,
+                             long parts) const {
+    std::vector<std::vector<float>> sums;
+    for (long part = 0; part < parts; ++part)
+      sums.push_back(ofPart(family, count, parts, part));
+    for (long step = 1; step < parts; step *= 2)
+      for (long part = 0; part < parts; part += 2 * step)
+        for (long i = 0; i < count * c.n; ++i)
+          sums[part][i] += sums[part + step][i];
+    return sums.front();
+  }
+};
+} // namespace
+
+// Of one, two and eight ranks: what a leaf gives depends on nothing else.
+TEST_P(Leaves, OfAnyPartsAreTheSameTree) {
+  const std::vector<float> whole = ofParts("gemm", rows, 1);
+  EXPECT_EQ(whole, ofParts("gemm", rows, 2));
+  EXPECT_EQ(whole, ofParts("gemm", rows, 8));
+  const std::vector<float> first(whole.begin(), whole.begin() + c.n);
+  for (long parts : {1, 2, 8})
+    EXPECT_EQ(first, ofParts("gemv", 1, parts)) << parts << " parts";
+}
+
+static std::vector<MatmulCase> leafCases() {
+  std::vector<MatmulCase> all;
+  for (const std::string &level : hostLevels()) {
+#define LLAMAC_CASE(format, n, k)                                              \
+  all.push_back({level, DataType::format, #format, n, k});
+    LLAMAC_BYTE_LEAF_CASES(LLAMAC_CASE)
+    if (level != amxModel) {
+      LLAMAC_FLOAT_LEAF_CASES(LLAMAC_CASE)
+    }
+#undef LLAMAC_CASE
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Leaves, ::testing::ValuesIn(leafCases()),
+                         [](const auto &info) {
+                           return info.param.level + info.param.suffix();
+                         });

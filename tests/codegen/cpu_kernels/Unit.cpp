@@ -106,6 +106,26 @@ LLAMAC_FLOAT_MATMUL_CASES(MATMUL)
 LLAMAC_EXACT_MATMUL_CASES(EXACT_MATMUL)
 #endif
 
+// Operands: x, weight, out.
+#define OF_PART(family, parts, format, n, k)                                   \
+  LLAMAC_KERNEL(family##OfPart##parts##_##format##_##n##_##k) {                \
+    family<cases::leavesOfPart(PanelFormat::format, n, k, parts)>(             \
+        *launch, InputRows<k / parts>{operand<float>(*launch, 0)},             \
+        {operand<void>(*launch, 1)},                                           \
+        StoreRows<n>{operand<float>(*launch, 2)});                             \
+  }
+#define LEAVES(format, n, k)                                                   \
+  OF_PART(gemv, 1, format, n, k)                                               \
+  OF_PART(gemv, 2, format, n, k)                                               \
+  OF_PART(gemv, 8, format, n, k)                                               \
+  OF_PART(gemm, 1, format, n, k)                                               \
+  OF_PART(gemm, 2, format, n, k)                                               \
+  OF_PART(gemm, 8, format, n, k)
+LLAMAC_BYTE_LEAF_CASES(LEAVES)
+#ifndef LLAMAC_AMX_MODEL
+LLAMAC_FLOAT_LEAF_CASES(LEAVES)
+#endif
+
 // Operands: q, pool, page table, positions, sequences, out.
 static inline AttentionArgs attentionArgs(const CpuLaunch &launch) {
   return {operand<float>(launch, 0), operand<void>(launch, 1),

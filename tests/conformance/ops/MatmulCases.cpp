@@ -33,6 +33,7 @@ struct Product {
   int64_t outputs;
   int64_t depth;
   const char *suffix = ""; ///< Of the name, where the rest is not enough.
+  int64_t leaves = 1;
 };
 
 } // namespace
@@ -64,6 +65,9 @@ static std::shared_ptr<Program> productProgram(const Product &product) {
       epilogueName(product.epilogue), "_", product.norm ? "norm_" : "",
       dataTypeName(product.type).data(), product.suffix);
   program->model = plainModel();
+  const bool hasLeaves = product.leaves != 1;
+  if (hasLeaves)
+    program->model.name = "leaves"; // That some devices do not take.
   program->inputs = {{"x", product.depth}};
   program->outType = rowsText(product.outputs);
   program->outWidth = product.outputs;
@@ -91,11 +95,13 @@ static std::shared_ptr<Program> productProgram(const Product &product) {
     operands += " extras(%residual)";
     absl::StrAppend(&types, ", ", program->outType);
   }
-  program->body =
-      absl::StrCat("  %out = kernel.matmul ", operands, " epilogue {\n",
-                   epilogueRegion(product.epilogue), "  }",
-                   product.norm ? " {eps = 1.0e-5 : f64}" : "", " : (", types,
-                   ") -> ", program->outType, " loc(\"", program->name, "\")");
+  program->body = absl::StrCat(
+      "  %out = kernel.matmul ", operands, " epilogue {\n",
+      epilogueRegion(product.epilogue), "  }",
+      product.norm ? " {eps = 1.0e-5 : f64}" : "",
+      hasLeaves ? absl::StrCat(" {leaves = ", product.leaves, " : i64}") : "",
+      " : (", types, ") -> ", program->outType, " loc(\"", program->name,
+      "\")");
   return program;
 }
 
@@ -270,6 +276,10 @@ void addMatmulCases(std::vector<OpCase> &cases) {
     addProduct(cases, {Gated, true, type, 66, 96}, few);
   }
   addProduct(cases, {Plain, true, Q4_1, 66, 96}, two);
+  addProduct(cases, {Plain, false, BF16, 66, 192, "_leaves8", 8}, few);
+  addProduct(cases, {Residual, false, F32, 18, 48, "_leaves2", 2}, two);
+  addProduct(cases, {Residual, false, Q8_0, 66, 384, "_leaves4", 4}, few);
+  addProduct(cases, {Plain, false, Q4_K, 20, 2048, "_leaves8", 8}, two);
   addProduct(cases, {Gated, false, F16, 34, 72}, two);
   for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1, MXFP8})
     addNanWeight(cases, type);

@@ -72,7 +72,9 @@ OpDeviceRow cudaRow(const std::string &name, PlanRunner runner) {
            .softmaxFloor = softmaxFloor,
            .joinsRows = true},
           loadBy(std::move(runner)),
-          {}};
+          {{"leaves", "implements kernel.matmul as it is"},
+           {"tree_over4", "implements kernel.all_reduce as it is"},
+           {"tree_over8", "implements kernel.all_reduce as it is"}}};
 }
 
 } // namespace llamac::conformance

@@ -102,15 +102,16 @@ static void addEmbedCases(std::vector<OpCase> &cases) {
 
 /// Rows that each rank looks up in its part of a table, zeros where another has
 /// the token, and then what all ranks have: their sum, added to a residual
-/// where `adds` says so, or, where `gathers` does, the columns of all.
+/// where `adds` says so, by a tree where `isTree` does, or, where `gathers`
+/// does, the columns of all.
 static std::shared_ptr<Program> rankProgram(DataType type, int64_t width,
                                             int64_t ranks, bool adds,
-                                            bool gathers) {
-  const std::string name =
-      absl::StrCat(gathers ? "all_gather_" : "all_reduce_", dataTypeName(type),
-                   "_w", width, "_over", ranks, adds ? "_added" : "");
+                                            bool gathers, bool isTree) {
+  const std::string name = absl::StrCat(
+      gathers ? "all_gather_" : "all_reduce_", dataTypeName(type), "_w", width,
+      "_over", ranks, adds ? "_added" : "", isTree ? "_tree" : "");
   auto program = programOf(name, gathers ? ranks * width : width);
-  program->model.name = absl::StrCat("over", ranks);
+  program->model.name = absl::StrCat(isTree ? "tree_over" : "over", ranks);
   program->model.ranks = ranks;
   StoredWeight table = randomMatrix("table", type, 9 * ranks, width);
   table.parts = ranks;
@@ -128,8 +129,8 @@ static std::shared_ptr<Program> rankProgram(DataType type, int64_t width,
   }
   absl::StrAppend(&program->body, "  %out = kernel.",
                   gathers ? "all_gather" : "all_reduce", " %part over ", ranks,
-                  extras, " : (", rows, types, ") -> ", program->outType,
-                  " loc(\"", name, "\")");
+                  extras, isTree ? " {tree}" : "", " : (", rows, types, ") -> ",
+                  program->outType, " loc(\"", name, "\")");
   return program;
 }
 
@@ -171,7 +172,7 @@ static void addRankCases(std::vector<OpCase> &cases) {
   static constexpr struct {
     DataType type;
     int64_t width, ranks;
-    bool adds, gathers;
+    bool adds, gathers, isTree = false;
   } shapes[] = {
       {DataType::BF16, 72, 2, false, false},
       {DataType::BF16, 72, 2, true, false},
@@ -180,9 +181,11 @@ static void addRankCases(std::vector<OpCase> &cases) {
       {DataType::F32, 40, 3, false, false},
       {DataType::BF16, 72, 2, false, true},
       {DataType::F32, 40, 3, false, true},
+      {DataType::BF16, 72, 4, true, false, true},
+      {DataType::F32, 40, 8, false, false, true},
   };
-  for (const auto &[type, width, ranks, adds, gathers] : shapes) {
-    const auto program = rankProgram(type, width, ranks, adds, gathers);
+  for (const auto &[type, width, ranks, adds, gathers, isTree] : shapes) {
+    const auto program = rankProgram(type, width, ranks, adds, gathers, isTree);
     const auto last = static_cast<int32_t>(9 * ranks - 1);
     cases.push_back(rankCase(program, {last}));
     cases.push_back(rankCase(program, {0, last, 8, 9, 0, 1, 10}));

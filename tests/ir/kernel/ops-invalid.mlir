@@ -1137,3 +1137,22 @@ func.func @sum_of_what_nothing_takes(%x: tensor<?x8xf32>) {
   %0 = kernel.all_reduce %x over 2 extras(%x) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return
 }
+
+// -----
+
+func.func @tree_over_three(%x: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.all_reduce' op has a tree over 3 ranks, expected a power of two}}
+  %0 = kernel.all_reduce %x over 3 {tree} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @leaves_that_do_not_divide(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op cuts 8 columns into 16 leaves, which do not divide them}}
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {leaves = 16 : i64} : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}

@@ -183,6 +183,8 @@ func.func @collectives(%tokens: tensor<?xi32>, %table: tensor<52x8xbf16>, %rank:
     %s = arith.addf %residual, %sum : f32
     kernel.yield %s
   } : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: kernel.all_reduce %{{.*}} over 4 {tree} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %3 = kernel.all_reduce %x over 4 {tree} : (tensor<?x8xf32>) -> tensor<?x8xf32>
   // CHECK: kernel.all_gather %{{.*}} over 2 : (tensor<?x8xf32>) -> tensor<?x16xf32>
   %2 = kernel.all_gather %x over 2 : (tensor<?x8xf32>) -> tensor<?x16xf32>
   return

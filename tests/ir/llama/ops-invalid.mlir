@@ -455,3 +455,29 @@ func.func @shard_of_parts_that_do_not_divide() {
   %w = llama.weight "norm" {shard = #llama.shard<dim = 0, parts = 3, ranks = 4>} : tensor<64xf32>
   return
 }
+
+// -----
+
+func.func @leaves_that_do_not_divide(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) {
+  // expected-error @below {{'llama.linear' op expects leaves to divide the columns of x, got 16 and 8}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = llama.linear %x, %w {leaves = 16 : i64} : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @leaves_of_no_tree(%x: tensor<?x12xf32>, %w: tensor<4x12xbf16>) {
+  // expected-error @below {{attribute 'leaves' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 2 that is a power of two}}
+  %0 = llama.linear %x, %w {leaves = 3 : i64} : (tensor<?x12xf32>, tensor<4x12xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @tree_over_three(%x: tensor<?x8xf32>) {
+  // expected-error @below {{'llama.all_reduce' op expects a power of two of ranks for a tree, got 3}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = llama.all_reduce %x over 3 {tree} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}

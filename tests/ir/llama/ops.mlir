@@ -59,6 +59,8 @@ func.func @rows(%x: tensor<?x576xf32>, %norm: tensor<576xbf16>, %w: tensor<192x5
   %4 = llama.gather_rows %3, %rows : (tensor<?x576xf32>, tensor<4xi32>) -> tensor<4x576xf32>
   // CHECK: llama.linear %{{.*}}, %{{.*}} : (tensor<4x576xf32>, tensor<192x576xf16>) -> tensor<4x192xf32>
   %5 = llama.linear %4, %w : (tensor<4x576xf32>, tensor<192x576xf16>) -> tensor<4x192xf32>
+  // CHECK: llama.linear %{{.*}}, %{{.*}} {leaves = 8 : i64} : (tensor<4x576xf32>, tensor<192x576xf16>) -> tensor<4x192xf32>
+  %by_leaves = llama.linear %4, %w {leaves = 8 : i64} : (tensor<4x576xf32>, tensor<192x576xf16>) -> tensor<4x192xf32>
   return %5 : tensor<4x192xf32>
 }
 
@@ -134,6 +136,8 @@ func.func @collectives(%tokens: tensor<?xi32>, %rank: tensor<1xi32>) -> tensor<?
   %0 = llama.embedding %tokens, %table, %rank : (tensor<?xi32>, tensor<52x64xbf16>, tensor<1xi32>) -> tensor<?x64xf32>
   // CHECK: llama.all_reduce %{{.*}} over 2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
   %1 = llama.all_reduce %0 over 2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  // CHECK: llama.all_reduce %{{.*}} over 4 {tree} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %by_tree = llama.all_reduce %0 over 4 {tree} : (tensor<?x64xf32>) -> tensor<?x64xf32>
   // CHECK: llama.all_gather %{{.*}} over 2 : (tensor<?x64xf32>) -> tensor<?x128xf32>
   %2 = llama.all_gather %1 over 2 : (tensor<?x64xf32>) -> tensor<?x128xf32>
   return %2 : tensor<?x128xf32>
