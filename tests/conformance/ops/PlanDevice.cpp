@@ -66,11 +66,17 @@ absl::Status PlanPrograms::load(const Model &model,
   LLAMAC_ASSIGN_OR_RETURN(made, runner.library->get(model, uses));
   LLAMAC_ASSIGN_OR_RETURN(reader, PlanReader::open(made->path));
   LLAMAC_ASSIGN_OR_RETURN(device, runner.device());
-  // One device has the memory of all ranks, which take turns.
   if (model.ranks > 1) {
-    LLAMAC_ASSIGN_OR_RETURN(device,
-                            groupDevices(std::vector<std::shared_ptr<Device>>(
-                                static_cast<size_t>(model.ranks), device)));
+    // Ranks that wait for each other need threads of their own; else one device
+    // has the memory of all, which take turns.
+    std::vector<std::shared_ptr<Device>> ranks = {device};
+    while (static_cast<int64_t>(ranks.size()) < model.ranks) {
+      ranks.push_back(device);
+      if (device->waitsForRanks()) {
+        LLAMAC_ASSIGN_OR_RETURN(ranks.back(), runner.device());
+      }
+    }
+    LLAMAC_ASSIGN_OR_RETURN(device, groupDevices(std::move(ranks)));
   }
   LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));
