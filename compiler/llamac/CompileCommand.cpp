@@ -90,7 +90,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
       ->check(wholeNumber(1, mostRanks));
   keep(compiling.addFlag("--reproducible-ranks", options.reproducibleRanks,
                          "On cpu: results of 1, 2, 4 and 8 ranks are the same "
-                         "bits; a little slower"),
+                         "bits"),
        "reproducible-ranks");
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
                      "Format of the matrices: " + weightOptionNames() +
