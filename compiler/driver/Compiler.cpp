@@ -305,6 +305,15 @@ absl::Status checkWeightFormat(const std::string &format) {
                                  ", got ", format));
 }
 
+absl::Status checkReproducibleRanks(const CompileOptions &options) {
+  if (!options.reproducibleRanks || options.target == "cpu")
+    return absl::OkStatus();
+  return unsupportedError(absl::StrCat(
+      "--reproducible-ranks: expected --target cpu, whose kernels sum by "
+      "leaves, got ",
+      options.target, "; compile without it"));
+}
+
 /// Usage error for an option that the target does not have.
 static absl::Status checkTargetOptions(const CompileOptions &options) {
   struct TargetOption {
@@ -343,11 +352,7 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
     return unsupportedError(absl::StrCat(
         "--target: expected cpu, cuda or sim, got ", options.target));
   LLAMAC_RETURN_IF_ERROR(checkTargetOptions(options));
-  if (options.reproducibleRanks && options.target != "cpu")
-    return unsupportedError(absl::StrCat(
-        "--reproducible-ranks: expected --target cpu, whose kernels sum by "
-        "leaves, got ",
-        options.target, "; compile without it"));
+  LLAMAC_RETURN_IF_ERROR(checkReproducibleRanks(options));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
   LLAMAC_RETURN_IF_ERROR(checkKvFormat(options));
   if (!expKindOf(options))

@@ -99,6 +99,10 @@ advisedSampling(const GenerationDefaults &defaults);
 /// Usage error for an unknown format of weights.
 absl::Status checkWeightFormat(const std::string &format);
 
+/// Unsupported error where results of the target depend on the number of ranks
+/// and must not.
+absl::Status checkReproducibleRanks(const CompileOptions &options);
+
 /// `options` with what they leave open resolved for a model. Errors: usage for
 /// options that are invalid or do not go together.
 absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,

@@ -114,12 +114,13 @@ ReferenceTarget::open(const std::string &model, const CompileOptions &options) {
         model, ": --target reference needs the model, not its plan"));
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));
+  LLAMAC_RETURN_IF_ERROR(checkReproducibleRanks(options));
   std::unique_ptr<ReferenceTarget> target(
       new ReferenceTarget(std::move(checkpoint)));
   LLAMAC_ASSIGN_OR_RETURN(target->graph,
                           importGraph(*target->context, target->checkpoint));
-  for (const PipelineStep &step : graphSteps(
-           options.weightFormat, options.ranks, options.reproducibleRanks))
+  for (const PipelineStep &step :
+       graphSteps(options.weightFormat, options.ranks))
     LLAMAC_RETURN_IF_ERROR(applyStep(step, *target->graph, target->checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(
       target->model, reference::ReferenceModel::create(

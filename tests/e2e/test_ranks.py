@@ -140,14 +140,6 @@ class Reproducible(RanksCase):
             self.assertRegex(report, r"(?m)^shard .* ok ")
             self.assertRegex(report, r"(?m)^cpu by 1 .* ok ")
 
-    def test_the_reference_takes_it(self):
-        name = "two KV heads"
-        model, expected = self.model(name)
-        tokens = self.random_tokens(name, 9)
-        for ranks in (1, 2):
-            found = self.logits(model, tokens, "reference", "--ranks", ranks, "--reproducible-ranks")
-            self.check(found, expected(tokens), REFERENCE_TOLERANCE)
-
 
 class Decode(RanksCase):
     def test_greedy_ids_are_those_of_one_rank(self):
@@ -277,9 +269,10 @@ class Refusals(RanksCase):
             with self.subTest(error):
                 flags = ("--ranks", ranks, "--reproducible-ranks")
                 self.assertIn(error, self.refused(config, *flags, type_name=type_name))
-        for target in ("cuda", "sim"):
+        for target in ("cuda", "sim", "reference"):
             with self.subTest(target):
-                error = self.refused(config, "--reproducible-ranks", "--target", target)
+                flags = ("--reproducible-ranks", "--target", target, "--tokens", 1, "-o", self.path("none.npy"))
+                error = self.llamac("logits", self.path("refused.gguf"), *flags, expect=UNSUPPORTED).stderr
                 self.assertIn(f"--reproducible-ranks: expected --target cpu, whose kernels sum by leaves, got {target}", error)
 
     def test_numbers_that_cannot_be(self):

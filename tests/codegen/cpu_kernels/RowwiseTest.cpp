@@ -10,8 +10,11 @@
 #include "Oracle.h"
 #include "Support.h"
 
+#include "runtime/cpu/WeightPacking.h"
+
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -85,6 +88,25 @@ TEST_P(Rowwise, GatherCopiesIndices) {
   unit.run("gatherIndices", cpu::rowwiseShape(), 4,
            {x.data(), index.data(), out.data()}, 1);
   EXPECT_EQ(out, (std::vector<int>{7, 0x7fa00001, 0x7fa00001, -1}));
+}
+
+// What a rank adds to the rows that others have changes no bit of them, of a
+// zero's sign neither.
+TEST_P(Rowwise, EmbeddingOfOtherRanksChangesNoSum) {
+  const std::vector<int> tokens = {3, 4, 8}, rank = {1};
+  const AlignedBytes table(packedBytes(DataType::F32, 4, 8));
+  std::fill_n(table.as<float>(), 16 * 8, 2.5f);
+  std::vector<float> out(3 * 8, NAN);
+  unit.run("embedPart", cpu::rowwiseShape(), 3,
+           {tokens.data(), table.data(), out.data(), rank.data()});
+  for (long i = 0; i < 8; ++i) {
+    EXPECT_EQ(out[8 + i], 2.5f);
+    for (long row : {0L, 2L}) {
+      EXPECT_TRUE(std::signbit(out[8 * row + i] + -0.0f));
+      EXPECT_FALSE(std::signbit(out[8 * row + i] + 0.0f));
+      EXPECT_EQ(out[8 * row + i] + 1.5f, 1.5f);
+    }
+  }
 }
 
 TEST_P(Rowwise, ExpAndSiluAreNearTheLastPlace) {

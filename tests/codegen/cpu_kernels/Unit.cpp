@@ -242,6 +242,13 @@ LLAMAC_KERNEL(gatherIndices) {
                 operand<int>(*launch, 2));
 }
 
+// Operands: tokens, packed table, out, rank.
+LLAMAC_KERNEL(embedPart) {
+  embed<EmbedConfig{PanelFormat::F32, 8, /*rows=*/4}>(
+      *launch, operand<int>(*launch, 0), operand<void>(*launch, 1),
+      operand<float>(*launch, 2), operand<int>(*launch, 3));
+}
+
 #define ROPE_TABLE(s)                                                          \
   LLAMAC_KERNEL(ropeTable_##s) {                                               \
     ropeTable<s>(*launch, operand<int>(*launch, 0),                            \
