@@ -14,6 +14,7 @@ from functools import partial
 
 import conformance
 import process
+import ranks
 import report
 import roofline
 from process import ProgramError, TimeOver
@@ -92,6 +93,7 @@ class Check:
             if plan["weights"] != "bf16":
                 yield f"decode {plan['shape']} {plan['weights']}", partial(self.decode, plan), 0.3
         yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
+        yield f"ranks {first}", partial(self.ranks, plain[first]), 0.2
         for tool in ("memcheck", "synccheck"):
             yield tool, partial(self.sanitize, tool), 0.3
 
@@ -269,8 +271,7 @@ class Check:
             return
         logits = os.path.join(self.out, "logits.npy")
         history = self.tokens(plan["shape"], 40 if self.dry else 160)
-        flags = ["--random-weights", "1", "--tokens", history, "--chunk", "1", "-o", logits, *self.gpu]
-        self.call(self.program("llamac-run"), "logits", self.plan_path(plan), *flags)
+        self.write_logits(self.plan_path(plan), history, 1, logits)
         flags = ["--tokens-of", history, "--logits", logits, "--seed", "1"] + (["--device", "cpu"] if self.dry else [])
         try:
             row = self.peer("fidelity", plan["shape"], *flags)
@@ -279,6 +280,39 @@ class Check:
         self.results.setdefault("fidelity", []).append(row)
         if max(row["excess_kl_upper95"], row["excess_nll_error_upper95"]) > 0:
             raise ProgramError(f"further from fp32 than plain bf16 execution: {row}")
+
+    def write_logits(self, plan, history, chunk, out, env=None):
+        flags = ["--random-weights", "1", "--tokens", history, "--chunk", str(chunk), "-o", out, *self.gpu]
+        self.call(self.program("llamac-run"), "logits", plan, *flags, env=env)
+
+    def ranks(self, plan):
+        """Logits of two ranks, which may share the GPU, beside one's; in a prompt and token by token, twice."""
+        shared = self.env | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+        split = os.path.join(self.folder, self.package["ranks"])
+        history = self.tokens(plan["shape"], 12)
+        rows = self.results["ranks"] = []
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "logits.npy")
+
+            def logits_of(path, chunk, env=None):
+                self.write_logits(path, history, chunk, out, env)
+                return ranks.logits(out)
+
+            for chunk in (12, 1):
+                try:
+                    found = logits_of(split, chunk, shared)
+                except ProgramError as error:
+                    # Without NCCL, or with one that has no two ranks on a GPU.
+                    if "libnccl" not in str(error) and "ncclCommInitRank" not in str(error):
+                        raise
+                    self.results["ranks"] = f"not run: {error}"
+                    return
+                is_same = logits_of(split, chunk, shared) == found
+                apart = ranks.difference(found, logits_of(self.plan_path(plan), chunk))
+                rows.append({"shape": plan["shape"], "chunk": chunk, "difference": apart, "same_bits_twice": is_same})
+        wrong = [row for row in rows if row["difference"] > ranks.TOLERANCE or not row["same_bits_twice"]]
+        if wrong:
+            raise ProgramError(f"expected logits within {ranks.TOLERANCE} of one rank's, the same twice, got {wrong}")
 
     def sanitize(self, tool):
         """Wrappers and an op of each family under compute-sanitizer, which the dry run has nothing for."""

@@ -49,9 +49,12 @@ def pack(folder, dry=False):
             plan = {"shape": shape, "weights": weights, "file": f"plans/{shape}-{weights}.plan"}
             compile_plan(build, shape, weights, "cuda", os.path.join(folder, plan["file"]))
             plans.append(plan)
+    ranks = f"plans/{shapes[0]}-2-ranks.plan"
+    compile_plan(build, shapes[0], "bf16", "cuda", os.path.join(folder, ranks), "--ranks", "2")
     environment = fake_driver(build, os.path.join(folder, "sim")) if dry else {}
     with open(os.path.join(folder, "check.json"), "w", encoding="utf-8") as f:
-        json.dump({"dry_run": dry, "environment": environment, "plans": plans, "shapes": shapes}, f, indent=1)
+        facts = {"dry_run": dry, "environment": environment, "plans": plans, "shapes": shapes, "ranks": ranks}
+        json.dump(facts, f, indent=1)
     size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
     if size > MOST_BYTES and not dry:
         raise ProgramError(f"{folder}: expected at most {MOST_BYTES} bytes, got {size}")
@@ -78,7 +81,7 @@ def record(build, target, folder):
     call(os.path.join(build, "tests", "conformance_tests"), "--record", target, folder)
 
 
-def compile_plan(build, shape, weights, target, path):
+def compile_plan(build, shape, weights, target, path, *flags):
     if shape == "tiny":
         model = os.path.join(os.path.dirname(path), "tiny")
         os.makedirs(model, exist_ok=True)
@@ -89,7 +92,7 @@ def compile_plan(build, shape, weights, target, path):
     context, parallel = ("256", "4") if shape == "tiny" else ("16384", "16")
     command = [os.path.join(build, "bin", "llamac"), "compile", model, "--no-weights", "--target", target]
     command += ["--gpu", "sm_90a", "-c", context, "--parallel", parallel, "-q", "-o", path]
-    call(*command, *(["--weights", weights] if weights != "bf16" else []))
+    call(*command, *flags, *(["--weights", weights] if weights != "bf16" else []))
 
 
 def params(shape):
@@ -105,6 +108,8 @@ def fake_driver(build, folder):
     record(build, "sim", folder)
     for weights in BITS:
         compile_plan(build, "tiny", weights, "sim", os.path.join(folder, f"tiny-{weights}.plan"))
+    compile_plan(build, "tiny", "bf16", "sim", os.path.join(folder, "tiny-2-ranks.plan"), "--ranks", "2")
     kernels = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".plan", ".sim")))
     driver = os.path.join(build, "tests", "fake-cuda")
-    return {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_NVRTC_PATH": driver, "LD_LIBRARY_PATH": driver}
+    folders = dict.fromkeys(("LLAMAC_NCCL_PATH", "LLAMAC_NVRTC_PATH", "LD_LIBRARY_PATH"), driver)
+    return {"LLAMAC_FAKE_PLAN": ":".join(kernels)} | folders

@@ -11,6 +11,7 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 def table(results):
     parts = [head(results), conformance(results), decode(results), kernels(results)]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
+    parts += [ranks(results.get("ranks", []))]
     parts += [peers(results.get("peers", [])), sanitizer(results.get("sanitizer", []))]
     parts += [listing("Problems", results["problems"]), listing("Left out, for the time was over", results["left_out"])]
     parts += [[f"{results.get('seconds', 0)} s in all."]]
@@ -101,6 +102,16 @@ def peers(rows):
             figure += f" TFLOP/s, median {statistics.median(speeds.values()):.0f}, {row['rows']} rows"
         lines.append([row["command"], row["shape"], figure])
     return [f"PyTorch {rows[0]['torch']}", "", *rows_of(["peer", "model", "figure"], lines)] if rows else []
+
+
+def ranks(rows):
+    if isinstance(rows, str):
+        return [f"Two ranks: {rows}."]
+    cells = []
+    for row in rows:
+        same = "the same" if row["same_bits_twice"] else "others"
+        cells.append([row["shape"], str(row["chunk"]), f"{row['difference']:.2g}", same])
+    return rows_of(["two ranks of", "tokens a step", "logits apart from one rank's, of the largest", "bits again"], cells)
 
 
 def sanitizer(rows):

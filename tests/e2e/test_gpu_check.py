@@ -22,6 +22,7 @@ import check  # noqa: E402
 import compare  # noqa: E402
 import conformance  # noqa: E402
 import process  # noqa: E402
+import ranks  # noqa: E402
 import report  # noqa: E402
 import roofline  # noqa: E402
 
@@ -244,6 +245,17 @@ exit CODE
         self.assertEqual(process.visible_device(1, {"CUDA_VISIBLE_DEVICES": "3, GPU-5"}), "GPU-5")
 
 
+class TwoRanks(unittest.TestCase):
+    def test_logits_are_compared_with_the_largest(self):
+        self.assertAlmostEqual(ranks.difference([1.0, -3.9], [1.1, -4.0]), 0.025)
+        # A token that is missing, and a number that is none.
+        self.assertEqual(ranks.difference([1.0], [1.0, 2.0]), float("inf"))
+        self.assertEqual(ranks.difference([1.0, float("nan")], [1.0, 2.0]), float("inf"))
+
+    def test_without_nccl_the_reason_is_told(self):
+        self.assertIn("Two ranks: not run: no libnccl.", report.table(results(ranks="not run: no libnccl")))
+
+
 class Comparison(support.TestCase):
     def test_ratios_are_of_every_row(self):
         new = results(kernels=[kernel("gemv", us=8.0), kernel("softmax")])
@@ -353,6 +365,8 @@ class DryRun(support.TestCase):
         self.assertEqual(points, {(w, t, b) for w in formats for t in (8, 40) for b in (1, 4)})
         self.assertEqual(len(found["peers"]) if found["torch"] else 3, 3)
         self.assertIn("no compute-sanitizer", found["sanitizer"])
+        # One GPU is both ranks'.
+        self.assertEqual([(row["chunk"], row["same_bits_twice"]) for row in found["ranks"]], [(12, True), (1, True)])
         with open(os.path.join(self.package, "results.md")) as f:
             table = f.read()
         self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")
@@ -386,6 +400,17 @@ class DryRun(support.TestCase):
         self.assertIn("Fake GPU 1", found["bandwidth"]["device"])
         self.assertTrue(found["workload"] and found["decode"] and found["kernels"])
         self.assertEqual(len(found["problems"]), 1 + len(failed))
+
+    def test_without_nccl_two_ranks_are_no_problem(self):
+        # NVRTC's fake has none of its functions.
+        folder = self.path("nccl")
+        os.makedirs(folder, exist_ok=True)
+        os.symlink(os.path.join(support.FAKE_DRIVER, "libnvrtc.so.13"), os.path.join(folder, "libnccl.so.2"))
+        options = argparse.Namespace(budget=None, limit=None, quick=False, gpu_index=0)
+        one = check.Check(self.package, self.path("without"), options)
+        one.env["LLAMAC_NCCL_PATH"] = folder
+        one.ranks(one.package["plans"][0])
+        self.assertIn("libnccl.so.2: expected NCCL, got a library without", one.results["ranks"])
 
     def test_a_killed_run_leaves_what_was_known(self):
         out = self.path("killed")
