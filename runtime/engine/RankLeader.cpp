@@ -117,9 +117,9 @@ private:
 
 class LeaderDevice final : public Device {
 public:
-  LeaderDevice(RankWorld &world, uint32_t plan, std::shared_ptr<Device> own,
-               bool copiesExchanges)
-      : world(world), plan(plan), own(std::move(own)),
+  LeaderDevice(RankWorld &world, uint32_t plan, const PlanReader &opened,
+               std::shared_ptr<Device> own, bool copiesExchanges)
+      : world(world), plan(plan), opened(&opened), own(std::move(own)),
         copiesExchanges(copiesExchanges) {}
 
   std::string describe() const override { return ofAll(own->describe()); }
@@ -183,7 +183,8 @@ private:
   onEach(ranks::MemoryKind kind, absl::StatusOr<std::unique_ptr<Buffer>> made);
 
   RankWorld &world;
-  const uint32_t plan; ///< Its number.
+  const uint32_t plan;            ///< Its number.
+  const PlanReader *const opened; ///< By the others too; to compare with.
   std::shared_ptr<Device> own;
   const bool copiesExchanges; ///< By MPI, even where memory can be shared.
   std::mutex exchanging;
@@ -344,6 +345,9 @@ LeaderDevice::joinWeights(std::vector<Buffers> ofRanks) {
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 LeaderDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
+  if (plan.get() != opened)
+    return usageError("configs: expected one process to try others in, got "
+                      "several that run those of the plan; leave out mpirun");
   LLAMAC_ASSIGN_OR_RETURN(auto code, own->loadCode(plan));
   return std::make_unique<LeaderCode>(*this, std::move(plan), std::move(code));
 }
@@ -461,7 +465,7 @@ leadRanks(RankWorld &world, uint32_t number, const PlanReader &plan,
   ask(world, ranks::LoadWeightsT{.plan = number,
                                  .isRandom = options.randomWeights.has_value(),
                                  .seed = options.randomWeights.value_or(0)});
-  return std::make_shared<LeaderDevice>(world, number, std::move(own),
+  return std::make_shared<LeaderDevice>(world, number, plan, std::move(own),
                                         options.rankCopies);
 }
 

@@ -36,6 +36,12 @@ class Processes(CudaCase):
                 self.assertEqual(result.returncode, support.OK, result.stderr)
                 self.assertEqual(result.stdout, expected)
 
+    def test_are_not_tuned(self):
+        env = processes.ENVIRONMENT | self.environment()
+        result = support.run(processes.command(self.RANKS, "tune", self.plan, "-q"), env=env, timeout=60)
+        self.assertEqual(result.returncode, support.USAGE, result.stderr)
+        self.assertIn("expected one process to try others in", result.stderr)
+
     def test_a_process_without_a_gpu_ends_all(self):
         result = self.launch(LLAMAC_FAKE_CAPABILITY="9.0")
         self.assertNotEqual(result.returncode, support.OK)
