@@ -28,7 +28,7 @@ RANKS = (1, 2, 4)
 MODELS = {
     "shapes of 1B": (Config(2048, 2, 32, 8, vocab=512, ffn_dim_multiplier=1.5, tied=True), families.LLAMA, "BF16"),
     "two KV heads": (Config(256, 3, 8, 2, vocab=508, multiple_of=128), families.LLAMA, "Q8_0"),
-    "biases": (Config(128, 1, 8, 4, vocab=500, qkv_bias=True, tied=True), families.QWEN2, "F16"),
+    "biases": (Config(256, 1, 8, 4, vocab=500, qkv_bias=True, tied=True), families.QWEN2, "F16"),
     "norms of heads": (Config(256, 2, 8, 4, vocab=500, head_size=64, qk_norm="head"), families.QWEN3, "BF16"),
 }
 
