@@ -78,10 +78,10 @@ def AssignWeightFormats : Pass<"assign-weight-formats", "::mlir::func::FuncOp"> 
 def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
   let summary = "A step becomes that of one of several ranks";
   let description = [{
-    Runs only where more ranks than one are asked for, or reproducible sums. Every rank then holds some
-    of the heads, of the features of the feed-forward and of the vocabulary:
-    weights get a `#llama.shard` and the type of their part. Where ranks have
-    parts of a sum, `llama.all_reduce` adds them: behind `wo`, `w2` and the
+    Runs only where more ranks than one are asked for, or reproducible sums.
+    Every rank then holds some of the heads, of the features of the feed-forward
+    and of the vocabulary: weights get a `#llama.shard` and the type of their
+    part. Where ranks have parts of a sum, `llama.all_reduce` adds them: behind `wo`, `w2` and the
     embedding. `llama.all_gather` brings the logits together. KV heads that are
     fewer than ranks are held by several of them.
 

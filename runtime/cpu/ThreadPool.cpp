@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <cmath>
 #include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -94,20 +93,19 @@ bool EventCount::spin(uint32_t old) {
 bool EventCount::waitWhile(uint32_t old, double limit) {
   if (spin(old))
     return true;
+  // The kernel takes no infinite limit.
+  constexpr double longestSleep = 3600;
   const double end = steadySeconds() + limit;
-  double left = limit;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // The kernel compares once more before it puts the thread to sleep.
-  while (word.load(std::memory_order_seq_cst) == old && left > 0) {
-    timespec time{};
-    if (std::isfinite(left)) {
-      time.tv_sec = static_cast<time_t>(left);
-      time.tv_nsec =
-          static_cast<long>((left - static_cast<double>(time.tv_sec)) * 1e9);
-    }
-    futex(word, FUTEX_WAIT | scope, old, std::isfinite(left) ? &time : nullptr);
-    if (std::isfinite(left))
-      left = end - steadySeconds();
+  for (double left = limit;
+       word.load(std::memory_order_seq_cst) == old && left > 0;
+       left = end - steadySeconds()) {
+    const double seconds = std::min(left, longestSleep);
+    timespec time{.tv_sec = static_cast<time_t>(seconds), .tv_nsec = 0};
+    time.tv_nsec =
+        static_cast<long>((seconds - static_cast<double>(time.tv_sec)) * 1e9);
+    futex(word, FUTEX_WAIT | scope, old, &time);
   }
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return load() != old;

@@ -14,8 +14,8 @@
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/engine/Model.h"
 #include "runtime/engine/WeightLoader.h"
+#include "runtime/ranks/Messages.h"
 #include "runtime/ranks/ProcessExchange.h"
-#include "runtime/ranks/messages_generated.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -65,7 +65,8 @@ private:
   absl::Status write(const ranks::WriteT &call);
   absl::Status run(const ranks::RunT &call);
 
-  void answer(const absl::Status &status, uint32_t plan);
+  void answer(const absl::Status &status, ranks::AnswerT answer = {});
+  void answerOpen(const ranks::OpenT &call);
   void end();
   std::pair<Buffer *, uint64_t> find(uint64_t number) const;
   void *addressOf(uint64_t number) const;
@@ -233,15 +234,19 @@ absl::Status Follower::run(const ranks::RunT &call) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-void Follower::answer(const absl::Status &status, uint32_t plan) {
-  ranks::AnswerT answer{.code = status.raw_code(),
-                        .message = std::string(status.message()),
-                        .build = buildOfRanks()};
-  if (const auto &reader = plans[plan].reader)
+void Follower::answer(const absl::Status &status, ranks::AnswerT answer) {
+  answer.code = status.raw_code();
+  answer.message = std::string(status.message());
+  world.answer(packMessage(answer));
+}
+
+void Follower::answerOpen(const ranks::OpenT &call) {
+  const absl::Status status = open(call);
+  ranks::AnswerT answer;
+  answer.build = buildOfRanks();
+  if (const auto &reader = plans[call.plan].reader)
     answer.planHash = hashText(reader->hash());
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(ranks::Answer::Pack(builder, &answer));
-  world.answer({builder.GetBufferPointer(), builder.GetSize()});
+  this->answer(status, std::move(answer));
 }
 
 /// In the order in which rank 0 frees what it has.
@@ -256,7 +261,7 @@ void Follower::end() {
 
 bool Follower::follow(const ranks::MessageT &message) {
   auto answered = [&](const auto &call, auto work) {
-    answer((this->*work)(call), call.plan);
+    answer((this->*work)(call));
   };
   auto done = [&](const absl::Status &status) {
     if (!status.ok())
@@ -267,7 +272,7 @@ bool Follower::follow(const ranks::MessageT &message) {
   const ranks::CallUnion &call = message.call;
   switch (call.type) {
   case ranks::Call::Open:
-    answered(*call.AsOpen(), &Follower::open);
+    answerOpen(*call.AsOpen());
     return true;
   case ranks::Call::Join:
     done(join(*call.AsJoin()));
@@ -314,14 +319,8 @@ void followRanks(RankWorld &world) {
   for (const int signal : {SIGHUP, SIGINT, SIGTERM})
     std::signal(signal, SIG_IGN);
   Follower follower(world);
-  ranks::MessageT message;
-  do {
-    const absl::Span<const uint8_t> bytes = world.next();
-    if (!flatbuffers::Verifier(bytes.data(), bytes.size())
-             .VerifyBuffer<ranks::Message>())
-      world.endBecauseOf(0);
-    flatbuffers::GetRoot<ranks::Message>(bytes.data())->UnPackTo(&message);
-  } while (follower.follow(message));
+  while (follower.follow(unpackMessage<ranks::MessageT>(world.next(), 0)))
+    ;
 }
 
 } // namespace llamac

@@ -10,8 +10,8 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/RankFollower.h"
+#include "runtime/ranks/Messages.h"
 #include "runtime/ranks/ProcessExchange.h"
-#include "runtime/ranks/messages_generated.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -28,9 +28,7 @@ namespace llamac {
 template <typename Call> static void post(RankWorld &world, Call call) {
   ranks::MessageT message;
   message.call.Set(std::move(call));
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(ranks::Message::Pack(builder, &message));
-  world.post({builder.GetBufferPointer(), builder.GetSize()});
+  world.post(packMessage(message));
 }
 
 /// The same, sent at once, and to be answered.
@@ -50,11 +48,8 @@ takeAnswers(RankWorld &world) {
   absl::Status status;
   for (const std::vector<uint8_t> &bytes : world.takeAnswers()) {
     const int rank = static_cast<int>(answers.size()) + 1;
-    if (!flatbuffers::Verifier(bytes.data(), bytes.size())
-             .VerifyBuffer<ranks::Answer>())
-      world.endBecauseOf(rank);
-    ranks::AnswerT &answer = answers.emplace_back();
-    flatbuffers::GetRoot<ranks::Answer>(bytes.data())->UnPackTo(&answer);
+    const ranks::AnswerT &answer =
+        answers.emplace_back(unpackMessage<ranks::AnswerT>(bytes, rank));
     if (status.ok() && answer.code != 0)
       status = absl::Status(static_cast<absl::StatusCode>(answer.code),
                             absl::StrCat("rank ", rank, ": ", answer.message));

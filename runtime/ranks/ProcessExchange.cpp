@@ -11,7 +11,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/device/HostMemory.h"
-#include "runtime/io/CheckedMath.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -133,7 +132,8 @@ class CopiedExchange final : public ProcessExchange {
 public:
   CopiedExchange(const RankWorld &world, uint64_t stride,
                  std::unique_ptr<Buffer> areas)
-      : world(world), stride(stride), areas(std::move(areas)) {}
+      : world(world), stride(stride), areas(std::move(areas)), in(world.size()),
+        out(world.size()) {}
 
   uint8_t *area(int rank) const override {
     return static_cast<uint8_t *>(areas->address()) +
@@ -145,6 +145,7 @@ private:
   const RankWorld &world;
   const uint64_t stride;
   const std::unique_ptr<Buffer> areas;
+  std::vector<mpi::Request> in, out; ///< Of an exchange, by rank.
 };
 
 } // namespace
@@ -155,7 +156,6 @@ void CopiedExchange::exchange(uint64_t offset, uint64_t size) {
   constexpr int tag = 2; // Messages have another.
   const mpi::Library &mpi = world.mpi();
   const auto count = static_cast<int>(size);
-  std::vector<mpi::Request> in(world.size(), mpi.noRequest), out = in;
   for (int rank = 0; rank < world.size(); ++rank) {
     if (rank == world.rank())
       continue;

@@ -248,7 +248,7 @@ exit CODE
 class TwoRanks(unittest.TestCase):
     def test_logits_are_compared_with_the_largest(self):
         self.assertAlmostEqual(ranks.difference([1.0, -3.9], [1.1, -4.0]), 0.025)
-        # A token that is missing, and a number that is none.
+        # A missing token, and a logit that is not a number.
         self.assertEqual(ranks.difference([1.0], [1.0, 2.0]), float("inf"))
         self.assertEqual(ranks.difference([1.0, float("nan")], [1.0, 2.0]), float("inf"))
 
