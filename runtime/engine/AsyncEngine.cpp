@@ -98,10 +98,30 @@ public:
     return absl::OkStatus();
   }
 
+  /// The first message, or none.
+  std::optional<Message> take() {
+    const std::lock_guard lock(mutex);
+    if (messages.empty())
+      return std::nullopt;
+    Message message = std::move(messages.front());
+    messages.pop_front();
+    return message;
+  }
+
+  /// Shows what `scheduler` counts, with what it has not got yet as waiting.
+  void publish(const Scheduler &scheduler) {
+    const std::lock_guard lock(mutex);
+    counts = scheduler.counts();
+    kernelTimes = scheduler.kernelTimes();
+    for (const Message &message : messages)
+      if (message.request)
+        counts.waiting += message.request->answers;
+  }
+
   const pid_t owner = getpid();
   mutable std::mutex mutex;
   std::condition_variable arrived;
-  std::vector<Message> messages;
+  std::deque<Message> messages;
   bool isClosed = false;
   SchedulerCounts counts;
   std::shared_ptr<const std::vector<KernelSum>> kernelTimes;
@@ -225,7 +245,10 @@ std::shared_ptr<const std::vector<KernelSum>> AsyncEngine::kernelTimes() const {
 
 /// What the thread does until the engine goes.
 void AsyncEngine::run() {
-  std::vector<AnswerStream::Line::Message> messages;
+  const auto isInterrupted = [&] {
+    const std::lock_guard lock(line->mutex);
+    return line->isClosed || !line->messages.empty();
+  };
   while (true) {
     {
       std::unique_lock lock(line->mutex);
@@ -233,44 +256,39 @@ void AsyncEngine::run() {
         return line->isClosed || !line->messages.empty() ||
                !scheduler->isIdle();
       });
-      messages.swap(line->messages);
       if (line->isClosed)
         break;
     }
-    for (auto &[mailbox, request] : messages) {
+    while (auto message = line->take()) {
+      auto &[mailbox, request] = *message;
       if (!request) {
         if (mailbox->id)
           scheduler->cancel(*mailbox->id);
         continue;
       }
+      const AnswerCallback tell = [this, mailbox](const AnswerPart &part) {
+        // Who is told of an end finds its place free.
+        if (part.end)
+          line->publish(*scheduler);
+        mailbox->put(part);
+      };
       const int answers = request->answers;
-      auto id = scheduler->submit(
-          *std::move(request),
-          [mailbox](const AnswerPart &part) { mailbox->put(part); });
+      auto id = scheduler->submit(*std::move(request), tell);
       if (id.ok())
         mailbox->id = *id;
       else
         mailbox->fail(answers, id.status());
     }
-    messages.clear();
-    scheduler->step([&] {
-      const std::lock_guard lock(line->mutex);
-      return line->isClosed || !line->messages.empty();
-    });
+    scheduler->step(isInterrupted);
     if (!scheduler->deviceStatus().ok() && options.onDeviceLost)
       std::exchange(options.onDeviceLost, {})(scheduler->deviceStatus());
-    const std::lock_guard lock(line->mutex);
-    line->counts = scheduler->counts();
-    line->kernelTimes = scheduler->kernelTimes();
-    for (const auto &message : line->messages)
-      if (message.request)
-        line->counts.waiting += message.request->answers;
+    line->publish(*scheduler);
   }
   const absl::Status closed =
       usageError("engine: was destroyed before the answer ended");
-  for (auto &[mailbox, request] : messages)
-    if (request)
-      mailbox->fail(request->answers, closed);
+  while (auto message = line->take())
+    if (message->request)
+      message->mailbox->fail(message->request->answers, closed);
   scheduler->failAll(closed);
   if (absl::Status status = scheduler->savePrefixes(); !status.ok())
     printWarning(absl::StrCat("prefix cache: ", status.message()));

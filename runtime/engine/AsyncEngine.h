@@ -94,8 +94,8 @@ public:
   /// Answers that may run and wait at once; 0: any number.
   int64_t mostAnswers() const;
 
-  /// As of the end of the last step, with what was submitted since as waiting;
-  /// in a child, as of the fork.
+  /// As of the end of the last step or answer, with what was submitted since as
+  /// waiting; in a child, as of the fork.
   SchedulerCounts counts() const;
 
   /// See Scheduler::kernelTimes(); in a child, null.

@@ -176,6 +176,27 @@ TEST_F(AsyncEngineTest, AFullQueueRefusesAndGoesOn) {
   EXPECT_EQ(allOf(*stream).tokens, greedyAfter(cleanTokens(4, 7, 3), 3));
 }
 
+TEST_F(AsyncEngineTest, AnAnswerHasLeftItsPlaceWhenItsCallerIsToldOfItsEnd) {
+  start({.maxWaiting = 1}, 1);
+  const std::vector<int> prompt = cleanTokens(6, 5, 5);
+  std::atomic<bool> isTold = false, isChecked = false;
+  auto stream = engine->submit(greedy(prompt, 5), [&](const AnswerPart &part) {
+    isTold = part.end.has_value();
+    while (isTold && !isChecked)
+      std::this_thread::yield();
+  });
+  ASSERT_TRUE(stream.ok());
+  while (!isTold)
+    std::this_thread::yield();
+  EXPECT_EQ(engine->counts().running + engine->counts().waiting, 0);
+  EXPECT_EQ(engine->counts().finished, 1);
+  // As many as may run and wait, though the step has not ended.
+  const auto next = submit(greedy(prompt, 5)), last = submit(greedy(prompt, 5));
+  isChecked = true;
+  EXPECT_EQ(allOf(*next).tokens, greedyAfter(prompt, 5));
+  EXPECT_EQ(allOf(*last).tokens, greedyAfter(prompt, 5));
+}
+
 TEST_F(AsyncEngineTest, AnEngineThatGoesEndsItsRequestsWithAnError) {
   std::vector<std::unique_ptr<AnswerStream>> streams;
   for (int i = 0; i < 200; ++i)
