@@ -62,6 +62,9 @@ Nccl::open(const std::string &path) {
     return deviceError(absl::StrCat(
         opened, ": expected NCCL ", oldestNccl / 10000, ".",
         oldestNccl / 100 % 100, " or newer, got version ", version, advice));
+  nccl->libraryPath = opened;
+  nccl->versionText = absl::StrCat(version / 10000, ".", version / 100 % 100,
+                                   ".", version % 100);
   return nccl;
 }
 

@@ -60,6 +60,12 @@ public:
   static absl::StatusOr<std::shared_ptr<const Nccl>>
   open(const std::string &path = "");
 
+  /// "2.32.3".
+  const std::string &version() const { return versionText; }
+
+  /// The file it came from, or the name by which the loader found it.
+  const std::string &path() const { return libraryPath; }
+
   /// OK for success; else a device error with `what` was done, and NCCL's
   /// words for it.
   absl::Status check(NcclResult result, const std::string &what) const;
@@ -73,6 +79,9 @@ public:
 
 private:
   Nccl() = default;
+
+  std::string libraryPath;
+  std::string versionText;
 };
 
 /// Where libnccl is looked for, in order; see searchPaths().

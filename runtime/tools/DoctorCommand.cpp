@@ -17,6 +17,7 @@
 #include "runtime/cpu/IsaLevel.h"
 #include "runtime/cpu/Topology.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/io/CacheFolder.h"
 #include "runtime/io/DiskCache.h"
@@ -160,7 +161,27 @@ static Json cudaJson() {
     json["nvrtc"] = {{"version", nvrtc->version()}, {"path", nvrtc->path()}};
   else
     json["nvrtc"] = {{"error", messageOf(nvrtc.status())}};
+  // One GPU alone needs none.
+  if (json["gpus"].size() > 1)
+    if (const auto nccl = cuda::Nccl::open(); !nccl.ok())
+      json["nccl"] = {{"error", messageOf(nccl.status())}};
   return json;
+}
+
+//===----------------------------------------------------------------------===//
+// Processes
+//===----------------------------------------------------------------------===//
+
+/// Where a shell finds mpirun, which starts a process for each rank; empty:
+/// nowhere.
+static std::string mpirunPath() {
+  const char *folders = std::getenv("PATH");
+  for (const absl::string_view folder :
+       absl::StrSplit(folders ? folders : "", ':', absl::SkipEmpty()))
+    if (const std::string path = absl::StrCat(folder, "/mpirun");
+        access(path.c_str(), X_OK) == 0)
+      return path;
+  return "";
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,6 +291,10 @@ static Json warningsJson(const Json &report) {
         "transparent huge pages are off: weights that are packed "
         "at load are read more slowly; write madvise to "
         "/sys/kernel/mm/transparent_hugepage/enabled");
+  if (report["cuda"].contains("nccl"))
+    warnings.push_back(
+        absl::StrCat("plans for several ranks do not run on the GPUs: ",
+                     report["cuda"]["nccl"]["error"].get<std::string>()));
   for (const Json &row : report["caches"]["folders"])
     if (row.contains("error"))
       warnings.push_back(
@@ -288,6 +313,7 @@ static Json examine(const ToolParts &parts) {
   report["processor"] = processorJson();
   report["memory"] = memoryJson();
   report["cuda"] = cudaJson();
+  report["mpirun"] = mpirunPath();
   report["caches"] = cachesJson();
   report["targets"] = targetsJson(parts, report);
   report["warnings"] = warningsJson(report);
@@ -354,6 +380,10 @@ static void printReport(const Json &report) {
                      gpu.contains("error")
                          ? absl::StrCat(": ", gpu["error"].get<std::string>())
                          : ""));
+
+  const std::string mpirun = report["mpirun"];
+  printRow("mpirun",
+           mpirun.empty() ? "not found: one process runs all ranks" : mpirun);
 
   const Json &caches = report["caches"];
   for (const Json &row : caches["folders"])

@@ -9,6 +9,7 @@
 #include "runtime/tools/ToolVerbs.h"
 
 #include "runtime/base/BuildId.h"
+#include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/tools/Completion.h"
 #include "runtime/tools/Manual.h"
@@ -33,10 +34,14 @@ std::vector<LibraryVersion> libraryVersions(const ToolParts &parts) {
   versions.emplace_back("Boost",
                         absl::StrReplaceAll(BOOST_LIB_VERSION, {{"_", "."}}));
   versions.emplace_back("OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING));
+  const auto add = [&](const char *name, const auto *library) {
+    versions.emplace_back(
+        name, library ? absl::StrCat(library->version(), ", ", library->path())
+                      : "not found");
+  };
   const auto nvrtc = Nvrtc::open();
-  versions.emplace_back(
-      "NVRTC", nvrtc.ok() ? absl::StrCat(nvrtc->version(), ", ", nvrtc->path())
-                          : "not found");
+  add("NVRTC", nvrtc.ok() ? &*nvrtc : nullptr);
+  add("NCCL", cuda::Nccl::open().value_or(nullptr).get());
   return versions;
 }
 

@@ -185,13 +185,17 @@ class Versions(support.TestCase):
             self.assertRegex(lines[1], r"^build [0-9a-f]{16}$")
             builds.add(lines[1])
             self.assertEqual(any(re.match(r"LLVM 19\.", line) for line in lines), tool == "llamac")
-            for library in (r"XGrammar (none|\d)", r"Boost 1\.\d", r"OpenSSL 3\.", "NVRTC "):
+            for library in (r"XGrammar (none|\d)", r"Boost 1\.\d", r"OpenSSL 3\.", "NVRTC ", "NCCL "):
                 self.assertTrue(any(re.match(library, line) for line in lines), lines)
         self.assertEqual(len(builds), 2)
 
     def test_nvrtc_has_its_version_or_is_not_found(self):
         found = support.run([LLAMAC, "--version"], env=dict(os.environ, LLAMAC_NVRTC_PATH=FAKE_DRIVER)).stdout
         self.assertRegex(found, rf"(?m)^NVRTC \d+\.\d+, {re.escape(FAKE_DRIVER)}/libnvrtc")
+
+    def test_nccl_has_its_version_or_is_not_found(self):
+        found = support.run([LLAMAC, "--version"], env=dict(os.environ, LLAMAC_NCCL_PATH=FAKE_DRIVER)).stdout
+        self.assertRegex(found, rf"(?m)^NCCL 2\.32\.3, {re.escape(FAKE_DRIVER)}/libnccl")
 
 
 class Doctor(support.TestCase):
@@ -225,6 +229,23 @@ class Doctor(support.TestCase):
         (gpu, *_) = report["cuda"]["gpus"]
         self.assertGreater(gpu["memory"], gpu["free"] - 1)
         self.assertTrue(self.target(report, "cuda")["runs"])
+
+    def test_what_ranks_need(self):
+        gpus = {"LD_LIBRARY_PATH": FAKE_DRIVER, "LLAMAC_NVRTC_PATH": FAKE_DRIVER, "LLAMAC_FAKE_CAPABILITY": "9.0,9.0"}
+        report = self.doctor(**gpus, LLAMAC_NCCL_PATH=FAKE_DRIVER, PATH="/nowhere")
+        self.assertEqual((report["warnings"], report["mpirun"]), ([], ""))
+        folder = self.path("ranks")
+        os.makedirs(folder)
+        # A library without NCCL's functions.
+        os.symlink(os.path.join(FAKE_DRIVER, "libnvrtc.so.13"), os.path.join(folder, "libnccl.so.2"))
+        os.symlink(LLAMAC_RUN, os.path.join(folder, "mpirun"))
+        report = self.doctor(**gpus, LLAMAC_NCCL_PATH=folder, PATH=f"/nowhere:{folder}")
+        self.assertEqual(report["mpirun"], os.path.join(folder, "mpirun"))
+        (warning,) = report["warnings"]
+        self.assertIn("plans for several ranks do not run on the GPUs: ", warning)
+        self.assertIn("libnccl.so.2: expected NCCL", warning)
+        # One GPU needs none.
+        self.assertEqual(self.doctor(**gpus | {"LLAMAC_FAKE_CAPABILITY": "9.0"}, LLAMAC_NCCL_PATH=folder)["warnings"], [])
 
     def test_the_runtime_alone_names_the_tool_that_runs_the_simulator(self):
         report = self.doctor(LLAMAC_RUN)

@@ -144,7 +144,7 @@ TEST_F(StepsInFlightTest, WhatComesAfterAnEndIsAsIfNothingHadRunPastIt) {
     Sequence one = begin(prompt(13, 4), plain, token);
     Sequence two = begin(prompt(13, 4), ahead, same);
     // Ends within a page, at its end and behind it, then goes on.
-    for (const int64_t wanted : {1, 2, 5, 16, 3}) {
+    for (const int64_t wanted : {1, 5, 16}) {
       const Tokens expected = oneByOne(one, token, plain, wanted);
       EXPECT_EQ(inFlight(two, token, ahead, 60, wanted), expected);
       ASSERT_EQ(one.length(), two.length());

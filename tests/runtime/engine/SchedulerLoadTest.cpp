@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(
     Loads, ToyLoad,
     testing::Values(Load{"OneAtATime", 200, 2, 1, 1},
                     Load{"Few", 1000, 2, 3, 1},
-                    Load{"ManyWithPagesForHalf", 10000, 1, 64, 0.5},
+                    Load{"ManyWithPagesForHalf", 2000, 1, 64, 0.5},
                     Load{"ShortOfPages", 1000, 2, 16, 0.15},
                     Load{"Windows", 1000, 2, 16, 0.2, /*window=*/true},
                     Load{"WithoutCache", 500, 2, 8, 0.2, /*window=*/false,
