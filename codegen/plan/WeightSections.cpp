@@ -24,14 +24,9 @@ static absl::Status packWeight(
     const WeightMap &weights, const WeightSource &source,
     const schema::WeightT &weight, int64_t part, int threads,
     absl::FunctionRef<absl::Status(absl::Span<const uint8_t>)> callback) {
-  const DataType type = fromPlan(weight.type);
-  WeightPacker packer(rowsOfPart(
-                          [&](int64_t first, int64_t count, uint8_t *out) {
-                            return weights.readRowsAs(source, type, first,
-                                                      count, out);
-                          },
-                          weight, part),
-                      type, weight.rows, weight.cols, weight.layout);
+  WeightPacker packer(rowsOfPart(weights, source, weight, part),
+                      fromPlan(weight.type), weight.rows, weight.cols,
+                      weight.layout);
   // A round: every thread packs a few MiB.
   constexpr uint64_t shareBytes = uint64_t{4} << 20;
   const uint64_t unitBytes = packer.unitBytes();

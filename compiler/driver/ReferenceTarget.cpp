@@ -28,24 +28,15 @@ reference::WeightReader checkpointReader(const Checkpoint &checkpoint) {
     if (!source)
       return internalError(
           absl::StrCat("the model has no weight ", weight.name));
-    auto readWhole = [&](float *to) -> absl::Status {
-      const int64_t first = weight.firstRow + firstRow;
-      if (source->type == weight.type)
-        return weights.readRowsAsF32(*source, first, numRows, to);
-      const int64_t elements = numRows * weight.wholeCols;
-      std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
-      LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, first,
-                                                numRows, stored.data()));
-      dequantizeRow(weight.type, stored.data(), elements, to);
-      return absl::OkStatus();
-    };
-    if (weight.cols == weight.wholeCols)
-      return readWhole(out);
-    std::vector<float> rows(numRows * weight.wholeCols);
-    LLAMAC_RETURN_IF_ERROR(readWhole(rows.data()));
-    for (int64_t row = 0; row < numRows; ++row)
-      std::copy_n(rows.data() + row * weight.wholeCols + weight.firstCol,
-                  weight.cols, out + row * weight.cols);
+    const int64_t first = weight.firstRow + firstRow;
+    const ColumnRange columns{weight.firstCol, weight.cols};
+    if (source->type == weight.type)
+      return weights.readRowsAsF32(*source, first, numRows, out, columns);
+    const int64_t elements = numRows * weight.cols;
+    std::vector<uint8_t> stored(dataTypeBytes(weight.type, elements));
+    LLAMAC_RETURN_IF_ERROR(weights.readRowsAs(*source, weight.type, first,
+                                              numRows, stored.data(), columns));
+    dequantizeRow(weight.type, stored.data(), elements, out);
     return absl::OkStatus();
   };
 }

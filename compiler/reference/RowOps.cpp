@@ -60,12 +60,10 @@ template <> absl::Status compute<llama::WeightOp>(OpCall &call) {
                 shape.back(), llama::dataTypeOf(op.getResult())};
   if (const llama::ShardAttr shard = op.getShardAttr()) {
     const int64_t part = shard.partOf(call.rank);
-    if (shard.getDim() == 0 && shape.size() == 2) {
+    if (shard.getDim() == 0 && shape.size() == 2)
       weight.firstRow = part * weight.rows;
-    } else {
+    else
       weight.firstCol = part * weight.cols;
-      weight.wholeCols = shard.getParts() * weight.cols;
-    }
   }
   return call.give(std::move(weight));
 }

@@ -57,10 +57,9 @@ struct Weight {
   int64_t rows = 0;
   int64_t cols = 0;
   DataType type = DataType::F32;
-  /// Where a rank's part begins in the whole, whose rows are `wholeCols` long.
+  /// Where a rank's part begins in the whole.
   int64_t firstRow = 0;
   int64_t firstCol = 0;
-  int64_t wholeCols = cols;
 };
 
 /// The rows of one sequence in one layer, by position: [length, heads, size].

@@ -79,7 +79,6 @@ private:
   loadWeight(const schema::WeightT &weight);
   absl::Status copyEmbedded(const schema::WeightT &weight, Buffer &buffer);
   absl::StatusOr<RowSource> rowsOf(const schema::WeightT &weight) const;
-  absl::StatusOr<RowSource> wholeRowsOf(const schema::WeightT &weight) const;
   int64_t partOf(const schema::WeightT &weight) const {
     return llamac::partOf(weight, rank, plan.plan().ranks);
   }
@@ -136,19 +135,10 @@ absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
 }
 
 absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
-  LLAMAC_ASSIGN_OR_RETURN(RowSource whole, wholeRowsOf(weight));
-  return rowsOfPart(std::move(whole), weight, partOf(weight));
-}
-
-absl::StatusOr<RowSource>
-Loader::wholeRowsOf(const schema::WeightT &weight) const {
   if (options.randomSeed)
-    return randomRows(weight, *options.randomSeed);
-  const WeightSource &source = *checkpoint.find(weight.name);
-  return [this, &source, type = fromPlan(weight.type)](
-             int64_t first, int64_t count, uint8_t *out) {
-    return checkpoint.readRowsAs(source, type, first, count, out);
-  };
+    return randomRows(weight, partOf(weight), *options.randomSeed);
+  return rowsOfPart(checkpoint, *checkpoint.find(weight.name), weight,
+                    partOf(weight));
 }
 
 absl::Status Loader::pack(const schema::WeightT &weight, Buffer &buffer) {

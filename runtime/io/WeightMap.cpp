@@ -10,7 +10,8 @@
 // in one part, and where they go in the output. visitRuns finds them; the two
 // readers differ only in what they do with one. A weight that is whole, or
 // split by rows, and in Meta's order gives one run for each part; columns split
-// over shards or rows in Hugging Face's order give one run a row and part.
+// over shards, rows in Hugging Face's order or some columns alone give one run
+// a row and part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,12 +129,61 @@ static int64_t storedRow(const WeightSource &weight, int64_t row) {
   return row - inHead + inHead / 2 + (inHead % 2) * (head / 2);
 }
 
-template <typename Visit>
-absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
-                                  int64_t numRows, Visit visit) const {
+static int64_t countOf(const WeightSource &weight, const ColumnRange &columns) {
+  return columns.count.value_or(weight.cols - columns.first);
+}
+
+/// The columns of all blocks that `columns` meets.
+static ColumnRange blocksAround(const WeightSource &weight,
+                                const ColumnRange &columns) {
+  const auto block =
+      static_cast<int64_t>(dataTypeInfo(weight.type).blockElements);
+  const int64_t end = columns.first + countOf(weight, columns);
+  const int64_t first = columns.first / block * block;
+  return {first, (end + block - 1) / block * block - first};
+}
+
+static absl::Status checkRange(const WeightSource &weight, int64_t firstRow,
+                               int64_t numRows, const ColumnRange &columns) {
+  const int64_t count = countOf(weight, columns);
   if (firstRow < 0 || numRows < 0 || firstRow > weight.rows - numRows)
     return internalError(absl::StrCat(weight.name, ": rows [", firstRow, ", +",
                                       numRows, ") of ", weight.rows));
+  if (columns.first < 0 || count < 0 || columns.first > weight.cols - count)
+    return internalError(absl::StrCat(weight.name, ": columns [", columns.first,
+                                      ", +", count, ") of ", weight.cols));
+  return absl::OkStatus();
+}
+
+/// Visits what is inside `columns` of `run`, which is of whole rows or of some
+/// columns of one. The output has these columns alone.
+template <typename Visit>
+static void visitInside(const WeightSource &weight, const ColumnRange &columns,
+                        const RowRun &run, Visit visit) {
+  const int64_t count = countOf(weight, columns);
+  if (count == weight.cols)
+    return visit(run);
+  const int64_t width = std::min(run.elements, weight.cols);
+  const int64_t first = std::max(run.col, columns.first);
+  const int64_t last = std::min(run.col + width, columns.first + count);
+  for (int64_t r = 0; first < last && r * width < run.elements; ++r)
+    visit(RowRun{run.data +
+                     dataTypeBytes(weight.type, r * width + first - run.col),
+                 run.row + r, first - columns.first, last - first});
+}
+
+template <typename Visit>
+absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
+                                  int64_t numRows, const ColumnRange &columns,
+                                  Visit visitPart) const {
+  LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
+  if (blocksAround(weight, columns).count != countOf(weight, columns))
+    return internalError(absl::StrCat(weight.name, ": columns [", columns.first,
+                                      ", +", countOf(weight, columns),
+                                      ") are not at borders of blocks"));
+  const auto visit = [&](const RowRun &run) {
+    visitInside(weight, columns, run, visitPart);
+  };
   for (const FileExtent &part : weight.parts)
     LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
 
@@ -185,13 +235,14 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
 }
 
 absl::Status WeightMap::readRows(const WeightSource &weight, int64_t firstRow,
-                                 int64_t numRows, uint8_t *out) const {
+                                 int64_t numRows, uint8_t *out,
+                                 const ColumnRange &columns) const {
   if (weight.addend != 0)
     return internalError(
         absl::StrCat(weight.name, ": stored less ", weight.addend));
-  const uint64_t rowBytes =
-      dataTypeBytes(weight.type, static_cast<uint64_t>(weight.cols));
-  return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
+  const uint64_t rowBytes = dataTypeBytes(
+      weight.type, static_cast<uint64_t>(countOf(weight, columns)));
+  return visitRuns(weight, firstRow, numRows, columns, [&](const RowRun &run) {
     uint8_t *to = out + static_cast<uint64_t>(run.row) * rowBytes +
                   dataTypeBytes(weight.type, static_cast<uint64_t>(run.col));
     std::memcpy(
@@ -202,9 +253,23 @@ absl::Status WeightMap::readRows(const WeightSource &weight, int64_t firstRow,
 
 absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
                                       int64_t firstRow, int64_t numRows,
-                                      float *out) const {
-  return visitRuns(weight, firstRow, numRows, [&](const RowRun &run) {
-    float *to = out + run.row * weight.cols + run.col;
+                                      float *out,
+                                      const ColumnRange &columns) const {
+  LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
+  const int64_t count = countOf(weight, columns);
+  if (const ColumnRange blocks = blocksAround(weight, columns);
+      blocks.count != count) {
+    std::vector<float> values(numRows * *blocks.count);
+    LLAMAC_RETURN_IF_ERROR(
+        readRowsAsF32(weight, firstRow, numRows, values.data(), blocks));
+    for (int64_t row = 0; row < numRows; ++row)
+      std::copy_n(values.data() + row * *blocks.count + columns.first -
+                      blocks.first,
+                  count, out + row * count);
+    return absl::OkStatus();
+  }
+  return visitRuns(weight, firstRow, numRows, columns, [&](const RowRun &run) {
+    float *to = out + run.row * count + run.col;
     dequantizeRow(weight.type, run.data, run.elements, to);
     if (weight.addend != 0)
       for (int64_t i = 0; i < run.elements; ++i)
@@ -214,18 +279,21 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
 
 absl::Status WeightMap::readRowsAs(const WeightSource &weight, DataType type,
                                    int64_t firstRow, int64_t numRows,
-                                   uint8_t *out) const {
+                                   uint8_t *out,
+                                   const ColumnRange &columns) const {
   if (type == weight.type && weight.addend == 0)
-    return readRows(weight, firstRow, numRows, out);
-  std::vector<float> values(numRows * weight.cols);
+    return readRows(weight, firstRow, numRows, out, columns);
+  LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
+  const int64_t count = countOf(weight, columns);
+  std::vector<float> values(numRows * count);
   LLAMAC_RETURN_IF_ERROR(
-      readRowsAsF32(weight, firstRow, numRows, values.data()));
+      readRowsAsF32(weight, firstRow, numRows, values.data(), columns));
   if (isBlockFormat(type) && !allFinite(values)) {
     const auto bad = std::find_if_not(values.begin(), values.end(), isFinite);
     const int64_t at = bad - values.begin();
     return badFileError(absl::StrCat(
-        weight.tensor, ": row ", firstRow + at / weight.cols, ", column ",
-        at % weight.cols, ": expected a finite number to bring to ",
+        weight.tensor, ": row ", firstRow + at / count, ", column ",
+        columns.first + at % count, ": expected a finite number to bring to ",
         dataTypeName(type), ", got ", *bad));
   }
   quantizeRow(type, values.data(), static_cast<int64_t>(values.size()), out);

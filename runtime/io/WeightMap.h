@@ -29,6 +29,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,12 @@ struct WeightSource {
   float addend = 0;
 };
 
+/// Columns [first, first + count) of a weight; by default all from `first` on.
+struct ColumnRange {
+  int64_t first = 0;
+  std::optional<int64_t> count = std::nullopt;
+};
+
 /// The weights of one checkpoint and the files that hold them.
 class WeightMap {
 public:
@@ -83,23 +90,26 @@ public:
   /// The weight named `name`, or null.
   const WeightSource *find(absl::string_view name) const;
 
-  /// Copies rows [firstRow, firstRow + numRows) as they are stored, in Meta's
-  /// row order, to `out` (numRows x dataTypeBytes(type, cols) bytes); of
-  /// weights without an addend.
+  /// Copies `columns` of rows [firstRow, firstRow + numRows) as they are
+  /// stored, in Meta's row order, to `out` (numRows x dataTypeBytes(type,
+  /// columns) bytes); of weights without an addend, and columns at borders of
+  /// blocks.
   absl::Status readRows(const WeightSource &weight, int64_t firstRow,
-                        int64_t numRows, uint8_t *out) const;
+                        int64_t numRows, uint8_t *out,
+                        const ColumnRange &columns = {}) const;
 
-  /// The same rows as fp32: `out` holds numRows x cols values. All three may be
+  /// The same as fp32: `out` holds numRows x columns values. All three may be
   /// called from several threads at once.
   absl::Status readRowsAsF32(const WeightSource &weight, int64_t firstRow,
-                             int64_t numRows, float *out) const;
+                             int64_t numRows, float *out,
+                             const ColumnRange &columns = {}) const;
 
-  /// The same rows as `type`: the stored bytes when it is the stored type, else
+  /// The same as `type`: the stored bytes when it is the stored type, else
   /// converted through fp32 by quantizeRow, which writes it. NaN and infinity,
   /// which would spoil a block without a trace, are a bad-file error.
   absl::Status readRowsAs(const WeightSource &weight, DataType type,
-                          int64_t firstRow, int64_t numRows,
-                          uint8_t *out) const;
+                          int64_t firstRow, int64_t numRows, uint8_t *out,
+                          const ColumnRange &columns = {}) const;
 
   /// fingerprintFiles (MappedFile.h) of all files of the map.
   absl::StatusOr<std::string> fingerprint() const;
@@ -107,7 +117,8 @@ public:
 private:
   template <typename Visit>
   absl::Status visitRuns(const WeightSource &weight, int64_t firstRow,
-                         int64_t numRows, Visit visit) const;
+                         int64_t numRows, const ColumnRange &columns,
+                         Visit visit) const;
 
   std::vector<std::shared_ptr<MappedFile>> mappedFiles;
   std::vector<WeightSource> sources;

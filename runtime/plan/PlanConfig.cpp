@@ -31,6 +31,11 @@ int64_t partOf(const schema::WeightT &weight, int64_t rank, int64_t ranks) {
   return rank / (ranks / weight.parts);
 }
 
+PartOrigin originOf(const schema::WeightT &weight, int64_t part) {
+  return weight.splitDim == 0 ? PartOrigin{part * weight.rows, 0}
+                              : PartOrigin{0, part * weight.cols};
+}
+
 uint64_t packedBytes(const schema::WeightT &weight) {
   const DataType type = fromPlan(weight.type);
   switch (weight.layout) {

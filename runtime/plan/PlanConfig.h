@@ -37,6 +37,12 @@ MatrixShape wholeShape(const schema::WeightT &weight);
 /// The part of `weight` that `rank` of the plan's `ranks` holds.
 int64_t partOf(const schema::WeightT &weight, int64_t rank, int64_t ranks);
 
+/// Where a part of a weight begins in the whole.
+struct PartOrigin {
+  int64_t row, col;
+};
+PartOrigin originOf(const schema::WeightT &weight, int64_t part);
+
 /// Bytes of a weight in its layout; its shape is one that the layout packs and
 /// its row-major size has been checked.
 uint64_t packedBytes(const schema::WeightT &weight);

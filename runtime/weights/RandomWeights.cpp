@@ -82,7 +82,7 @@ static void fillBlocks(const RowNumbers &numbers, DataType type,
 }
 
 absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
-                                     uint64_t seed) {
+                                     int64_t part, uint64_t seed) {
   const DataType type = fromPlan(weight.type);
   if (!canQuantizeTo(type))
     return unsupportedError(
@@ -97,17 +97,21 @@ absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
       isNorm ? 0.1F / std::sqrt(3.0F) : 1 / std::sqrt(static_cast<float>(cols));
   const uint64_t key =
       XXH3_64bits_withSeed(weight.name.data(), weight.name.size(), seed);
+  const PartOrigin origin = originOf(weight, part);
+  const uint64_t begin = dataTypeBytes(type, origin.col);
+  const uint64_t rowBytes = dataTypeBytes(type, weight.cols);
   return [=](int64_t first, int64_t count, uint8_t *out) {
-    const uint64_t rowBytes = dataTypeBytes(type, cols);
     std::vector<float> values(hasBlocks ? 0 : cols);
-    for (int64_t row = first; row < first + count; ++row, out += rowBytes) {
-      const RowNumbers numbers(key, row);
+    std::vector<uint8_t> row(dataTypeBytes(type, cols));
+    for (int64_t i = 0; i < count; ++i) {
+      const RowNumbers numbers(key, origin.row + first + i);
       if (hasBlocks) {
-        fillBlocks(numbers, type, deviation, cols, out);
-        continue;
+        fillBlocks(numbers, type, deviation, cols, row.data());
+      } else {
+        fillFloats(numbers, mean, deviation, cols, values.data());
+        quantizeRow(type, values.data(), cols, row.data());
       }
-      fillFloats(numbers, mean, deviation, cols, values.data());
-      quantizeRow(type, values.data(), cols, out);
+      std::memcpy(out + i * rowBytes, row.data() + begin, rowBytes);
     }
     return absl::OkStatus();
   };

@@ -17,14 +17,13 @@
 
 namespace llamac {
 
-/// Random rows of all of `weight`, of which it may be a part, by `seed` and its
-/// name, the same on every machine:
-/// uniform numbers of mean 0 and variance 1 / cols for a matrix, which preserve
-/// the size of activations, and from 0.9 to 1.1 for a norm's gain. Block
-/// formats have one scale. `weight` outlives the result. Unsupported error for
-/// a format that quantizeRow does not write.
+/// Random rows of part `part` of `weight`, whose whole depends on `seed` and
+/// its name alone and is the same on every machine: uniform numbers of mean 0
+/// and variance 1 / cols for a matrix, which preserve the size of activations,
+/// and from 0.9 to 1.1 for a norm's gain. Block formats have one scale.
+/// Unsupported error for a format that quantizeRow does not write.
 absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
-                                     uint64_t seed);
+                                     int64_t part, uint64_t seed);
 
 } // namespace llamac
 

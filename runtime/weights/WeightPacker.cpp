@@ -22,26 +22,13 @@
 
 namespace llamac {
 
-RowSource rowsOfPart(RowSource whole, const schema::WeightT &weight,
-                     int64_t part) {
-  if (weight.parts == 1)
-    return whole;
-  if (weight.splitDim == 0)
-    return [whole = std::move(whole), offset = part * weight.rows](
-               int64_t first, int64_t count, uint8_t *out) {
-      return whole(offset + first, count, out);
-    };
-  const uint64_t bytes = dataTypeBytes(fromPlan(weight.type), weight.cols);
-  return [whole = std::move(whole), bytes,
-          wholeBytes = bytes * static_cast<uint64_t>(weight.parts),
-          offset = bytes * static_cast<uint64_t>(part)](
-             int64_t first, int64_t count, uint8_t *out) -> absl::Status {
-    std::vector<uint8_t> rows(static_cast<uint64_t>(count) * wholeBytes);
-    LLAMAC_RETURN_IF_ERROR(whole(first, count, rows.data()));
-    for (int64_t row = 0; row < count; ++row)
-      std::memcpy(out + row * bytes, rows.data() + row * wholeBytes + offset,
-                  bytes);
-    return absl::OkStatus();
+RowSource rowsOfPart(const WeightMap &weights, const WeightSource &source,
+                     const schema::WeightT &weight, int64_t part) {
+  return [&weights, &source, type = fromPlan(weight.type),
+          origin = originOf(weight, part),
+          cols = weight.cols](int64_t first, int64_t count, uint8_t *out) {
+    return weights.readRowsAs(source, type, origin.row + first, count, out,
+                              {origin.col, cols});
   };
 }
 

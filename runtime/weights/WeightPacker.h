@@ -26,10 +26,10 @@ namespace llamac {
 using RowSource =
     std::function<absl::Status(int64_t first, int64_t count, uint8_t *out)>;
 
-/// The rows of part `part` of `weight`, of whose whole `whole` gives the rows.
-/// `weight` outlives the result.
-RowSource rowsOfPart(RowSource whole, const schema::WeightT &weight,
-                     int64_t part);
+/// The rows of part `part` of `weight`, which is `source` of `weights` as a
+/// whole. `weights` and `source` outlive the result.
+RowSource rowsOfPart(const WeightMap &weights, const WeightSource &source,
+                     const schema::WeightT &weight, int64_t part);
 
 /// Packs a weight [rows, cols] by units that the layout keeps together.
 class WeightPacker {

@@ -15,6 +15,7 @@
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/weights/RandomWeights.h"
 #include "tests/runtime/engine/ToyModel.h"
+#include "tests/runtime/io/TestFiles.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,7 +176,7 @@ TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {
     const uint64_t rowBytes = dataTypeBytes(fromPlan(type), cols);
     auto made = [&](uint64_t seed) {
       std::vector<uint8_t> bytes(rows * rowBytes);
-      const auto source = randomRows(weight, seed);
+      const auto source = randomRows(weight, 0, seed);
       EXPECT_TRUE(source.ok() && (*source)(0, rows, bytes.data()).ok());
       return bytes;
     };
@@ -183,7 +184,7 @@ TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {
     EXPECT_EQ(all, made(7));
     EXPECT_NE(all, made(8));
     std::vector<uint8_t> one(rowBytes);
-    ASSERT_TRUE((*randomRows(weight, 7))(33, 1, one.data()).ok());
+    ASSERT_TRUE((*randomRows(weight, 0, 7))(33, 1, one.data()).ok());
     EXPECT_TRUE(
         std::equal(one.begin(), one.end(), all.begin() + 33 * rowBytes));
 
@@ -203,43 +204,87 @@ TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {
   }
 }
 
+/// All rows of part `part` of `weight`.
+static std::vector<uint8_t> partOfRandom(const schema::WeightT &weight,
+                                         int64_t part) {
+  std::vector<uint8_t> bytes(weight.rows *
+                             dataTypeBytes(fromPlan(weight.type), weight.cols));
+  const auto rows = randomRows(weight, part, 7);
+  EXPECT_TRUE(rows.ok() && (*rows)(0, weight.rows, bytes.data()).ok());
+  return bytes;
+}
+
+TEST(RandomWeightsTest, PartsAreRowsOrColumnsOfTheWhole) {
+  for (const auto type : {schema::DataType::BF16, schema::DataType::Q8_0}) {
+    schema::WeightT weight;
+    weight.name = "layers.0.feed_forward.w2";
+    weight.type = type;
+    weight.rows = 4;
+    weight.cols = 128;
+    const std::vector<uint8_t> whole = partOfRandom(weight, 0);
+    const auto half = static_cast<ptrdiff_t>(whole.size() / 2);
+    weight.parts = 2;
+
+    weight.rows = 2;
+    EXPECT_EQ(partOfRandom(weight, 1),
+              std::vector<uint8_t>(whole.begin() + half, whole.end()));
+
+    weight.rows = 4;
+    weight.cols = 64;
+    weight.splitDim = 1;
+    const std::vector<uint8_t> right = partOfRandom(weight, 1);
+    for (ptrdiff_t row = 0; row < 4; ++row)
+      EXPECT_TRUE(std::equal(right.begin() + row * half / 4,
+                             right.begin() + (row + 1) * half / 4,
+                             whole.begin() + row * half / 2 + half / 4));
+  }
+}
+
 TEST(RowsOfPartTest, PartsAreRowsOrWholeBlocksOfColumns) {
   // Four rows of 128 elements in four blocks.
   constexpr uint64_t blockBytes = 34, rowBytes = 4 * blockBytes;
-  std::vector<uint8_t> whole(4 * rowBytes);
-  std::iota(whole.begin(), whole.end(), 0);
-  const RowSource rows = [&](int64_t first, int64_t count, uint8_t *out) {
-    std::copy_n(whole.begin() + first * rowBytes, count * rowBytes, out);
-    return absl::OkStatus();
-  };
+  std::string whole(4 * rowBytes, '\0');
+  std::iota(whole.begin(), whole.end(), '\0');
+  TestDirectory directory;
+  WeightMap weights;
+  weights.addFile(directory.map("f", whole));
+  ASSERT_TRUE(weights
+                  .add({.name = "w",
+                        .tensor = "w",
+                        .type = DataType::Q8_0,
+                        .rows = 4,
+                        .cols = 128,
+                        .parts = {{0, 0, whole.size()}}})
+                  .ok());
   schema::WeightT weight;
   weight.type = schema::DataType::Q8_0;
   weight.parts = 2;
+  const auto readHalf = [&](int64_t first, int64_t count) {
+    std::string bytes(rowBytes, '\0');
+    EXPECT_TRUE(rowsOfPart(weights, *weights.find("w"), weight, 1)(
+                    first, count, reinterpret_cast<uint8_t *>(bytes.data()))
+                    .ok());
+    return bytes;
+  };
 
   weight.rows = 2;
   weight.cols = 128;
   weight.splitDim = 0;
-  std::vector<uint8_t> row(rowBytes);
-  ASSERT_TRUE(rowsOfPart(rows, weight, 1)(1, 1, row.data()).ok());
-  EXPECT_TRUE(std::equal(row.begin(), row.end(), whole.begin() + 3 * rowBytes));
+  EXPECT_EQ(readHalf(1, 1), whole.substr(3 * rowBytes));
 
   weight.rows = 4;
   weight.cols = 64;
   weight.splitDim = 1;
-  std::vector<uint8_t> halves(2 * 2 * blockBytes);
-  ASSERT_TRUE(rowsOfPart(rows, weight, 1)(2, 2, halves.data()).ok());
-  for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(
-        std::equal(halves.begin() + i * 2 * blockBytes,
-                   halves.begin() + (i + 1) * 2 * blockBytes,
-                   whole.begin() + (2 + i) * rowBytes + 2 * blockBytes));
+  EXPECT_EQ(readHalf(2, 2),
+            whole.substr(2 * rowBytes + 2 * blockBytes, 2 * blockBytes) +
+                whole.substr(3 * rowBytes + 2 * blockBytes));
 }
 
 TEST(RandomWeightsTest, AFormatThatIsNotWrittenIsNamed) {
   schema::WeightT weight;
   weight.type = schema::DataType::Q4_K;
   weight.rows = weight.cols = 256;
-  const absl::Status status = randomRows(weight, 1).status();
+  const absl::Status status = randomRows(weight, 0, 1).status();
   EXPECT_EQ(exitCode(status), ExitCode::Unsupported);
   EXPECT_THAT(std::string(status.message()), HasSubstr("none in q4_k"));
 }

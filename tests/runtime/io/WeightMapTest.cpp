@@ -34,6 +34,24 @@ static std::string counting(int count, int first = 0) {
   return bytes.text;
 }
 
+/// Expects that some columns of rows [first, first + count) are those of `all`.
+static void expectColumns(const WeightMap &map, const WeightSource &weight,
+                          int64_t first, int64_t count,
+                          const std::vector<float> &all,
+                          const ColumnRange &columns) {
+  const int64_t width = *columns.count;
+  std::vector<float> expected;
+  for (int64_t row = 0; row < count; ++row)
+    expected.insert(expected.end(),
+                    all.begin() + row * weight.cols + columns.first,
+                    all.begin() + row * weight.cols + columns.first + width);
+  std::vector<float> values(expected.size());
+  const absl::Status status =
+      map.readRowsAsF32(weight, first, count, values.data(), columns);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(values, expected) << "columns " << columns.first << " +" << width;
+}
+
 static std::vector<float> readAll(const WeightMap &map,
                                   const WeightSource &weight, int64_t first,
                                   int64_t count) {
@@ -46,6 +64,9 @@ static std::vector<float> readAll(const WeightMap &map,
   EXPECT_TRUE(map.readRows(weight, first, count, bytes.data()).ok());
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
                          reinterpret_cast<const uint8_t *>(values.data())));
+  for (int64_t begin = 0; begin <= weight.cols; ++begin)
+    for (int64_t width = 0; width <= weight.cols - begin; ++width)
+      expectColumns(map, weight, first, count, values, {begin, width});
   return values;
 }
 
@@ -199,6 +220,16 @@ TEST(WeightMap, JoinsBlocksSplitByColumns) {
   ASSERT_TRUE(map.readRows(*map.find("w"), 0, 2, bytes.data()).ok());
   EXPECT_EQ(bytes[34 + 2], 10);
   EXPECT_EQ(bytes[68 + 2], 1);
+  // Within blocks, at their borders and over them; as stored, at borders alone.
+  for (const ColumnRange columns :
+       {ColumnRange{0, 32}, {32, 32}, {5, 20}, {20, 30}, {31, 2}})
+    expectColumns(map, *map.find("w"), 0, 2, values, columns);
+  ASSERT_TRUE(map.readRows(*map.find("w"), 0, 2, bytes.data(), {32, 32}).ok());
+  EXPECT_EQ(bytes[2], 10);
+  EXPECT_EQ(bytes[34 + 2], 11);
+  for (const ColumnRange columns : {ColumnRange{16, 32}, {0, 16}, {32, 64}})
+    EXPECT_FALSE(
+        map.readRows(*map.find("w"), 0, 2, bytes.data(), columns).ok());
 }
 
 TEST(WeightMap, ReadsFromSeveralThreads) {
