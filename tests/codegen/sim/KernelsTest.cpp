@@ -251,7 +251,8 @@ TEST(SimKernels, CheckedLaunchesGiveTheSameErrorEachTime) {
   std::string first;
   for (int repeat = 0; repeat < 3; ++repeat) {
     Simulator simulator(options);
-    std::vector<float> out(600), a(1000), b(1000);
+    // Behind what is known of `out` is none of the others.
+    std::vector<float> out(1000), a(1000), b(1000);
     simulator.memory().add("out", out.data(), 2400, SimContents::Undefined);
     simulator.memory().add("a", a.data(), 4000, SimContents::ReadOnly);
     simulator.memory().add("b", b.data(), 4000, SimContents::ReadOnly);
@@ -260,7 +261,7 @@ TEST(SimKernels, CheckedLaunchesGiveTheSameErrorEachTime) {
     launch.rows = 1000;
     const std::string error(
         simulator.run(testModule("Kernels.cu", true), launch).message());
-    // Where the buffers are is the host's affair; the thread is not.
+    // Where the buffers are is the host's affair; which thread is not.
     const std::string thread = error.substr(error.find("(kernel"));
     EXPECT_NE(error.find("out of bounds: writes 4 bytes of"), std::string::npos)
         << error;
