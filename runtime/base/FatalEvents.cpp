@@ -121,6 +121,11 @@ static void beginEnd() {
 
 void endProcess(ExitCode code, const char *message) { end(code, {message}); }
 
+void endProcess(ExitCode code) {
+  beginEnd();
+  _exit(static_cast<int>(code));
+}
+
 void endOutOfMemory() {
   end(ExitCode::Memory, {"not enough memory; free some or raise the limit"});
 }

@@ -71,7 +71,10 @@ void installFatalHandlers(const char *tool);
 /// Ends the process with `tool: error: message` and `code`.
 [[noreturn]] void endProcess(ExitCode code, const char *message);
 
-/// The same for want of memory.
+/// Ends the process with `code`; another has said why.
+[[noreturn]] void endProcess(ExitCode code);
+
+/// The same as the first for want of memory.
 [[noreturn]] void endOutOfMemory();
 
 } // namespace llamac

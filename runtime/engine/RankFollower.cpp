@@ -265,9 +265,8 @@ bool Follower::follow(const ranks::MessageT &message) {
   };
   auto done = [&](const absl::Status &status) {
     if (!status.ok())
-      endProcess(
-          exitCode(status),
-          absl::StrCat("rank ", world.rank(), ": ", status.message()).c_str());
+      world.end(exitCode(status),
+                absl::StrCat("rank ", world.rank(), ": ", status.message()));
   };
   const ranks::CallUnion &call = message.call;
   switch (call.type) {
@@ -319,7 +318,8 @@ void followRanks(RankWorld &world) {
   for (const int signal : {SIGHUP, SIGINT, SIGTERM})
     std::signal(signal, SIG_IGN);
   Follower follower(world);
-  while (follower.follow(unpackMessage<ranks::MessageT>(world.next(), 0)))
+  while (
+      follower.follow(unpackMessage<ranks::MessageT>(world, world.next(), 0)))
     ;
 }
 

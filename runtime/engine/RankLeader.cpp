@@ -49,7 +49,7 @@ takeAnswers(RankWorld &world) {
   for (const std::vector<uint8_t> &bytes : world.takeAnswers()) {
     const int rank = static_cast<int>(answers.size()) + 1;
     const ranks::AnswerT &answer =
-        answers.emplace_back(unpackMessage<ranks::AnswerT>(bytes, rank));
+        answers.emplace_back(unpackMessage<ranks::AnswerT>(world, bytes, rank));
     if (status.ok() && answer.code != 0)
       status = absl::Status(static_cast<absl::StatusCode>(answer.code),
                             absl::StrCat("rank ", rank, ": ", answer.message));

@@ -22,14 +22,15 @@ flatbuffers::DetachedBuffer packMessage(const Object &object) {
   return builder.Release();
 }
 
-/// The object that `rank` has sent as `bytes`. Ends the process where they are
-/// none.
+/// The object that `rank` of `world` has sent as `bytes`. Ends the process
+/// where they are none.
 template <typename Object>
-Object unpackMessage(absl::Span<const uint8_t> bytes, int rank) {
+Object unpackMessage(const RankWorld &world, absl::Span<const uint8_t> bytes,
+                     int rank) {
   using Table = typename Object::TableType;
   if (!flatbuffers::Verifier(bytes.data(), bytes.size())
            .template VerifyBuffer<Table>())
-    RankWorld::endBecauseOf(rank);
+    world.endBecauseOf(rank);
   Object object;
   flatbuffers::GetRoot<Table>(bytes.data())->UnPackTo(&object);
   return object;

@@ -21,11 +21,12 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <iomanip>
-#include <limits>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -176,7 +177,16 @@ std::vector<std::vector<uint8_t>> RankWorld::takeAnswers() {
 
 absl::Span<const uint8_t> RankWorld::next() {
   if (taken == batch.size()) {
-    waitForMessage(0, std::numeric_limits<double>::infinity());
+    // Seconds are counted one by one: while this process is stopped itself,
+    // none go by.
+    double silent = 0;
+    for (uint64_t last = beats(); !waitForMessage(0, 1);) {
+      const uint64_t now = beats();
+      silent = now == last ? silent + 1 : 0;
+      last = now;
+      if (board >= 0 && silent > patience())
+        endWithout(0);
+    }
     batch = receive(0);
     taken = 0;
   }
@@ -201,6 +211,7 @@ struct Process {
   int32_t id = 0;
   char boot[40] = {};       ///< Of the kernel.
   uint64_t processList = 0; ///< The namespace of its number.
+  int32_t board = -1;       ///< Its descriptor; of rank 0.
   bool allAreHere = true;   ///< As rank 0 knows it.
 };
 
@@ -234,6 +245,10 @@ absl::Status RankWorld::meet() {
                         process.processList == own.processList;
     if (!isHere)
       process.id = -1;
+    else if (number != 0)
+      board = open(
+          absl::StrCat("/proc/", process.id, "/fd/", process.board).c_str(),
+          O_RDWR | O_CLOEXEC);
     allHere = allHere && isHere && process.allAreHere;
     return process.id;
   };
@@ -242,6 +257,7 @@ absl::Status RankWorld::meet() {
     for (int other = 1; other < count; ++other)
       here[other] = hear(other);
     own.allAreHere = allHere;
+    own.board = board = memfd_create("llamac-board", MFD_CLOEXEC);
     for (int other = 1; other < count; ++other)
       tell(other);
   } else {
@@ -251,9 +267,25 @@ absl::Status RankWorld::meet() {
   return watch(here);
 }
 
+/// Writes `value` to a board, where there is one.
+static void put(int board, off_t at, const auto &value) {
+  const ssize_t ignored = pwrite(board, &value, sizeof value, at);
+  (void)ignored;
+}
+
+/// Where a board says whether `rank` has said why it ends.
+static off_t toldAt(int rank) {
+  return static_cast<off_t>(sizeof(uint64_t)) + rank;
+}
+
+uint64_t RankWorld::beats() const {
+  uint64_t count = 0;
+  return pread(board, &count, sizeof count, 0) == sizeof count ? count : 0;
+}
+
 /// Ends this process once one of `processes`, by rank, has ended; -1 for one
-/// that is not to be watched. Rank 0 says which; that it has ended is for
-/// mpirun to say.
+/// that is not to be watched. Rank 0 says which, unless that has said why; that
+/// rank 0 has ended is for mpirun to say.
 absl::Status RankWorld::watch(const std::vector<int> &processes) {
   stopWatching = eventfd(0, EFD_CLOEXEC);
   if (stopWatching < 0)
@@ -266,20 +298,29 @@ absl::Status RankWorld::watch(const std::vector<int> &processes) {
                      : static_cast<int>(syscall(SYS_pidfd_open, process, 0)),
          POLLIN, 0});
   files.push_back({stopWatching, POLLIN, 0});
-  watcher = std::thread([files = std::move(files), own = number]() mutable {
-    while (poll(files.data(), files.size(), -1) < 0)
-      ;
+  watcher = std::thread([this, files = std::move(files)]() mutable {
+    constexpr int beatMilliseconds = 500;
+    uint64_t beat = 0;
+    int found = 0;
+    while ((found = poll(files.data(), files.size(),
+                         number == 0 ? beatMilliseconds : -1)) <= 0)
+      if (found == 0) {
+        ++beat;
+        put(board, 0, beat);
+      }
     for (size_t rank = 0; rank + 1 < files.size() && files.back().revents == 0;
          ++rank) {
       if (files[rank].revents == 0)
         continue;
-      if (own != 0)
-        _exit(static_cast<int>(ExitCode::Device));
-      endProcess(ExitCode::Device,
-                 absl::StrCat("rank ", rank,
-                              ": its process has ended, and so do all others; "
-                              "start them again")
-                     .c_str());
+      uint8_t hasTold = 0;
+      if (number != 0 ||
+          (pread(board, &hasTold, 1, toldAt(static_cast<int>(rank))) == 1 &&
+           hasTold))
+        endProcess(ExitCode::Device);
+      end(ExitCode::Device,
+          absl::StrCat("rank ", rank,
+                       ": its process has ended, and so do all others; "
+                       "start them again"));
     }
     for (const pollfd &file : files)
       close(file.fd);
@@ -287,20 +328,23 @@ absl::Status RankWorld::watch(const std::vector<int> &processes) {
   return absl::OkStatus();
 }
 
-void RankWorld::endWithout(int rank) const {
-  endProcess(ExitCode::Device,
-             absl::StrCat("rank ", rank, ": expected it within ", limit,
-                          " s, got nothing; if it is only slow, raise "
-                          "--rank-timeout")
-                 .c_str());
+void RankWorld::end(ExitCode code, const std::string &message) const {
+  put(board, toldAt(number), uint8_t{1});
+  endProcess(code, message.c_str());
 }
 
-void RankWorld::endBecauseOf(int rank) {
-  endProcess(ExitCode::BadPlan,
-             absl::StrCat("rank ", rank,
-                          ": expected the same llamac-run on all ranks, got "
-                          "another program; give all the same")
-                 .c_str());
+void RankWorld::endWithout(int rank) const {
+  end(ExitCode::Device,
+      absl::StrCat("rank ", rank, ": expected it within ", limit,
+                   " s, got nothing; if it is only slow, "
+                   "raise --rank-timeout"));
+}
+
+void RankWorld::endBecauseOf(int rank) const {
+  end(ExitCode::BadPlan,
+      absl::StrCat("rank ", rank,
+                   ": expected the same llamac-run on all ranks, got "
+                   "another program; give all the same"));
 }
 
 int RankWorld::cores() const {
@@ -314,6 +358,7 @@ RankWorld::~RankWorld() {
     (void)ignored;
     watcher.join();
   }
+  close(board);
   if (!isStarted)
     return;
   const double end = steadySeconds() + 1;

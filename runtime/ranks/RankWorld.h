@@ -9,13 +9,15 @@
 // Rank 0 has the user, and tells the other ranks what to do by messages. They
 // end when it ends. A rank that is lost ends all: rank 0 sees processes of its
 // machine end, mpirun sees all of them, and no rank waits for another longer
-// than a limit.
+// than a limit. Between two steps, which may be long, the others wait for rank
+// 0 as long as it shows that it lives, where they are on its machine.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_RANKS_RANKWORLD_H
 #define LLAMAC_RUNTIME_RANKS_RANKWORLD_H
 
+#include "runtime/base/Status.h"
 #include "runtime/ranks/Mpi.h"
 
 #include "absl/status/statusor.h"
@@ -70,11 +72,15 @@ public:
   /// that takes too long.
   void await(mpi::Request &request, int rank) const;
 
-  /// Ends the process with an error that names `rank`, which has not come.
+  /// Ends the process with an error, and so all others, of which rank 0 then
+  /// says no more.
+  [[noreturn]] void end(ExitCode code, const std::string &message) const;
+
+  /// The same where `rank` has not come.
   [[noreturn]] void endWithout(int rank) const;
 
-  /// The same for one whose message makes no sense.
-  [[noreturn]] static void endBecauseOf(int rank);
+  /// The same where a message of `rank` makes no sense.
+  [[noreturn]] void endBecauseOf(int rank) const;
 
   //===--- Rank 0, under a lock of turn() -------------------------------===//
 
@@ -108,6 +114,7 @@ private:
   std::vector<uint8_t> receive(int from) const;
   bool waitForMessage(int from, double seconds) const;
   absl::Status watch(const std::vector<int> &processes);
+  uint64_t beats() const;
 
   std::unique_ptr<const mpi::Library> library;
   bool isStarted = false;
@@ -121,6 +128,9 @@ private:
   size_t taken = 0; ///< Bytes of a batch that next() has given.
   std::thread watcher;
   int stopWatching = -1; ///< An eventfd.
+  /// A file in memory of the processes on rank 0's machine: the beats of rank 0
+  /// in 8 bytes, then a byte for each rank, set once it has said why it ends.
+  int board = -1;
 };
 
 } // namespace llamac
