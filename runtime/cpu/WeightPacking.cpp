@@ -194,8 +194,8 @@ static uint32_t readQuants(const SplitQuants &split, const uint8_t *stored,
                            int part, int group) {
   const auto bitsAt = [&](int at, int bits, int place) {
     const int first = place * bits;
-    return loadWord(stored + at + first / 8 * 32 + 4 * group) >> first % 8 &
-           everyByte((1 << bits) - 1);
+    const int byte = at + first / 8 * 32 + 4 * group;
+    return loadWord(stored + byte) >> first % 8 & everyByte((1 << bits) - 1);
   };
   const int place =
       split.isInterleaved ? part / 4 * 4 + part % 2 * 2 + part % 4 / 2 : part;
@@ -211,7 +211,8 @@ static void packQuants(const SplitQuants &split, const uint8_t *stored,
   const uint32_t most = everyByte((1 << storedBits) - 1);
   // Adds the bits of a pair, from `first` on, to those of the pairs before it.
   const auto store = [&](int at, int group, int first, uint32_t bits) {
-    uint8_t *to = lane + ((at + first / 8) * 8 + group) * 4 * panelRows;
+    const int word = (at + first / 8) * 8 + group;
+    uint8_t *to = lane + panelRows * 4 * word;
     storeWord(to, first % 8 == 0 ? bits : loadWord(to) | bits);
   };
   for (int group = 0; group < 8; ++group)

@@ -311,8 +311,9 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
   // The driver takes the place of each argument: the addresses, the maps, M.
   std::vector<void *> operands = operandsOf(number, work, step);
   std::vector<void *> arguments;
+  arguments.reserve(operands.size() + maps[number].size() + 1);
   for (void *&address : operands)
-    arguments.push_back(&address);
+    arguments.push_back(static_cast<void *>(&address));
   for (cuda::DeviceTensorMap &map : maps[number])
     arguments.push_back(&map);
   arguments.push_back(&rows);

@@ -81,7 +81,8 @@ absl::StatusOr<DeviceTensorMap>
 Driver::encodeTensorMap(void *base, const TensorMapShape &shape) const {
   // CU_TENSOR_MAP_...; swizzles of 0, 32, 64 and 128 bytes are 0 to 3.
   constexpr int noInterleave = 0, fillWithZeros = 0, promoteTo128Bytes = 2;
-  const int swizzle = std::bit_width(shape.swizzleBytes / 32);
+  const auto swizzle =
+      static_cast<int>(std::bit_width(shape.swizzleBytes / 32));
   // The inner dimension comes first; it has no stride.
   const uint64_t extents[] = {shape.columns, shape.rows};
   const uint64_t strides[] = {shape.rowBytes};

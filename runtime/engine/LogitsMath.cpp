@@ -178,9 +178,9 @@ void selectLargest(absl::Span<const float> logits, size_t count, float least,
   float bound = least;
   if (count <= largest.size()) {
     std::vector<float> order = largest;
-    std::nth_element(order.begin(), order.begin() + (count - 1), order.end(),
-                     std::greater<>());
-    bound = std::max(bound, order[count - 1]);
+    const auto last = order.begin() + static_cast<ptrdiff_t>(count) - 1;
+    std::nth_element(order.begin(), last, order.end(), std::greater<>());
+    bound = std::max(bound, *last);
   }
   for (size_t block = 0; block < largest.size(); ++block) {
     if (largest[block] < bound)
@@ -192,8 +192,9 @@ void selectLargest(absl::Span<const float> logits, size_t count, float least,
         result.push_back({logits[id], static_cast<int32_t>(id)});
   }
   if (count < result.size()) {
-    std::nth_element(result.begin(), result.begin() + count, result.end(),
-                     isMoreLikely);
+    std::nth_element(result.begin(),
+                     result.begin() + static_cast<ptrdiff_t>(count),
+                     result.end(), isMoreLikely);
     result.resize(count);
   }
   std::sort(result.begin(), result.end(), isMoreLikely);

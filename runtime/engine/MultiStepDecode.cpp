@@ -114,6 +114,7 @@ absl::Status Engine::InFlightSteps::fill(int64_t steps) {
 
 absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
   std::vector<Growth> growths;
+  growths.reserve(batch.size());
   for (size_t i = 0; i < batch.size(); ++i)
     growths.push_back({batch[i].sequence->slot, starts[i] + queued + count});
   LLAMAC_RETURN_IF_ERROR(engine.cache->makeRoom(growths));
@@ -218,6 +219,7 @@ absl::Status Engine::decodeOneByOne(absl::Span<const DecodeItem> batch,
     tokens.push_back(item.token);
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<SampledTokens> items;
+    items.reserve(batch.size());
     for (size_t i = 0; i < batch.size(); ++i)
       items.push_back({batch[i].sequence,
                        {&tokens[i], 1},

@@ -97,6 +97,7 @@ int64_t PrefixCache::attach(int32_t slot, absl::Span<const int32_t> tokens) {
     return 0;
   for (size_t group = 0; group < cache.groupCount(); ++group) {
     std::vector<int32_t> pages;
+    pages.reserve(known.size());
     for (const Node *node : known)
       pages.push_back(node->pages[group]);
     cache.attach(group, slot, pages);

@@ -64,12 +64,14 @@ static double threadSeconds() {
 
 namespace xgrammar {
 
-// Declared in XGrammar's own source alone.
+// Declared in XGrammar's own source alone, by its names.
+// NOLINTBEGIN(readability-identifier-naming)
 void LogMessageImpl(const std::string &file, int line, int level,
                     const std::string &message);
 [[noreturn]] void LogFatalImpl(const std::string &file, int line,
                                const std::string &message);
 void CheckTimeLimit();
+// NOLINTEND(readability-identifier-naming)
 
 void LogMessageImpl(const std::string & /*file*/, int /*line*/, int level,
                     const std::string &message) {

@@ -115,10 +115,10 @@ static void dequantizeGroups(const uint8_t *in, float *out) {
   for (int j = 0; j < 8; j += 2, nibbles += 32, out += 64) {
     const ScaleMin low = scaleMinK(in + 4, j);
     const ScaleMin up = scaleMinK(in + 4, j + 1);
-    const float dLow = d * low.scale;
-    const float mLow = dmin * low.min;
-    const float dUp = d * up.scale;
-    const float mUp = dmin * up.min;
+    const float dLow = d * static_cast<float>(low.scale);
+    const float mLow = dmin * static_cast<float>(low.min);
+    const float dUp = d * static_cast<float>(up.scale);
+    const float mUp = dmin * static_cast<float>(up.min);
     for (int i = 0; i < 32; ++i) {
       const int fifths = hasFifthBit ? high[i] >> j : 0;
       const int qLow = (nibbles[i] & 15) | (fifths & 1) << 4;
@@ -218,11 +218,12 @@ template <>
 void dequantizeBlock<DataType::IQ4_XS>(const uint8_t *in, float *out) {
   const float d = loadHalf(in);
   const int highs = in[2] | in[3] << 8;
-  for (int j = 0; j < 8; ++j) {
+  const uint8_t *places = in + 8;
+  for (int j = 0; j < 8; ++j, places += 16, out += 32) {
     const int scale =
         (in[4 + j / 2] >> (j % 2 * 4) & 15) | (highs >> (2 * j) & 3) << 4;
-    dequantizePlaces(iq4Values, d * static_cast<float>(scale - 32),
-                     in + 8 + 16 * j, out + 32 * j);
+    dequantizePlaces(iq4Values, d * static_cast<float>(scale - 32), places,
+                     out);
   }
 }
 

@@ -193,7 +193,7 @@ PeerTables::PeerTables(const schema::ProgramT &program,
     const auto [table, isNew] = tables.try_emplace(peers->offset());
     for (int peer = 0; isNew && peer < world.size(); ++peer)
       table->second.push_back(exchange.area(peer) + peers->offset());
-    bindings.peers[peers->offset()] = table->second.data();
+    bindings.peers[peers->offset()] = static_cast<void *>(table->second.data());
   }
   bindings.ranks = &exchange;
 }

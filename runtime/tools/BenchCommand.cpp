@@ -80,11 +80,13 @@ absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
   }
   if (!engine.model().samples()) {
     std::vector<SequenceTokens> items;
+    items.reserve(sequences.size());
     for (Sequence &sequence : sequences)
       items.push_back({&sequence, prompt, OutputRows::Last});
     return engine.step(items, ignoreLogits);
   }
   std::vector<SampledTokens> items;
+  items.reserve(sequences.size());
   for (size_t i = 0; i < sequences.size(); ++i)
     items.push_back({&sequences[i], prompt, &samplers[i]});
   LLAMAC_ASSIGN_OR_RETURN(const auto chosen, engine.sample(items));
@@ -98,6 +100,7 @@ absl::Status Run::decode(absl::Span<const int32_t> tokens) {
   if (!engine.model().samples())
     return decodeGiven(tokens);
   std::vector<DecodeItem> items;
+  items.reserve(sequences.size());
   for (size_t i = 0; i < sequences.size(); ++i)
     items.push_back({&sequences[i], next[i], &samplers[i]});
   return engine.decode(items, static_cast<int64_t>(tokens.size()),
@@ -107,6 +110,7 @@ absl::Status Run::decode(absl::Span<const int32_t> tokens) {
 absl::Status Run::decodeGiven(absl::Span<const int32_t> tokens) {
   for (const int32_t &token : tokens) {
     std::vector<SequenceTokens> items;
+    items.reserve(sequences.size());
     for (Sequence &sequence : sequences)
       items.push_back({&sequence, {&token, 1}, OutputRows::Last});
     LLAMAC_RETURN_IF_ERROR(engine.step(items, ignoreLogits));

@@ -95,7 +95,8 @@ static std::string textOf(GrammarField field) {
   return isSet ? (*field.source)->text : "none";
 }
 
-static std::string valueOf(const Option &option, Request request) {
+static std::string valueOf(const Option &option, const Request &shown) {
+  Request request = shown; // A field gives access to what it is of.
   return std::visit([](auto field) { return textOf(field); },
                     option.field(request));
 }
@@ -123,8 +124,9 @@ static bool isGrammar(const Option &option) {
   return std::holds_alternative<GrammarField>(option.field(request));
 }
 
-/// Gives `to` the value that `from` has.
-static void copyValue(const Option &option, Request from, Request &to) {
+/// Gives `to` the value that `given` has.
+static void copyValue(const Option &option, const Request &given, Request &to) {
+  Request from = given;
   std::visit(
       [](auto source, auto target) {
         if constexpr (std::is_same_v<decltype(source), decltype(target)>) {
