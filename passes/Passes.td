@@ -81,9 +81,9 @@ def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
     Runs only where more ranks than one are asked for, or reproducible sums.
     Every rank then holds some of the heads, of the features of the feed-forward
     and of the vocabulary: weights get a `#llama.shard` and the type of their
-    part. Where ranks have parts of a sum, `llama.all_reduce` adds them: behind `wo`, `w2` and the
-    embedding. `llama.all_gather` brings the logits together. KV heads that are
-    fewer than ranks are held by several of them.
+    part. Where ranks have parts of a sum, `llama.all_reduce` adds them: behind
+    `wo`, `w2` and the embedding. `llama.all_gather` brings the logits together.
+    KV heads that are fewer than ranks are held by several of them.
 
     ```mlir
     %w = llama.weight "layers.0.attention.wo" : tensor<64x64xbf16>

@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iomanip>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -35,6 +36,34 @@ namespace llamac {
 
 // Of messages; those of exchanges have another.
 static constexpr int messageTag = 1;
+
+//===----------------------------------------------------------------------===//
+// The board
+//===----------------------------------------------------------------------===//
+
+/// Where a board has the beats of rank 0.
+static constexpr off_t beatsAt = 0;
+
+/// Where a board says whether `rank` has said why it ends.
+static off_t toldAt(size_t rank) {
+  return static_cast<off_t>(sizeof(uint64_t) + rank);
+}
+
+/// Writes `value` to a board, where there is one.
+static void put(int board, off_t at, const auto &value) {
+  const ssize_t ignored = pwrite(board, &value, sizeof value, at);
+  (void)ignored;
+}
+
+/// What a board has at `at`; 0 where nothing was written.
+template <typename Value> static Value get(int board, off_t at) {
+  Value value = 0;
+  return pread(board, &value, sizeof value, at) == sizeof value ? value : 0;
+}
+
+//===----------------------------------------------------------------------===//
+// The launch
+//===----------------------------------------------------------------------===//
 
 /// A number that mpirun gives to its processes; `otherwise` without.
 static int launchNumber(const char *name, int otherwise) {
@@ -180,9 +209,9 @@ absl::Span<const uint8_t> RankWorld::next() {
     // Seconds are counted one by one: while this process is stopped itself,
     // none go by.
     double silent = 0;
-    for (uint64_t last = beats(); !waitForMessage(0, 1);) {
-      const uint64_t now = beats();
-      silent = now == last ? silent + 1 : 0;
+    for (std::optional<uint64_t> last; !waitForMessage(0, 1);) {
+      const auto now = get<uint64_t>(board, beatsAt);
+      silent = last.value_or(now) == now ? silent + 1 : 0;
       last = now;
       if (board >= 0 && silent > patience())
         endWithout(0);
@@ -267,22 +296,6 @@ absl::Status RankWorld::meet() {
   return watch(here);
 }
 
-/// Writes `value` to a board, where there is one.
-static void put(int board, off_t at, const auto &value) {
-  const ssize_t ignored = pwrite(board, &value, sizeof value, at);
-  (void)ignored;
-}
-
-/// Where a board says whether `rank` has said why it ends.
-static off_t toldAt(int rank) {
-  return static_cast<off_t>(sizeof(uint64_t)) + rank;
-}
-
-uint64_t RankWorld::beats() const {
-  uint64_t count = 0;
-  return pread(board, &count, sizeof count, 0) == sizeof count ? count : 0;
-}
-
 /// Ends this process once one of `processes`, by rank, has ended; -1 for one
 /// that is not to be watched. Rank 0 says which, unless that has said why; that
 /// rank 0 has ended is for mpirun to say.
@@ -304,18 +317,13 @@ absl::Status RankWorld::watch(const std::vector<int> &processes) {
     int found = 0;
     while ((found = poll(files.data(), files.size(),
                          number == 0 ? beatMilliseconds : -1)) <= 0)
-      if (found == 0) {
-        ++beat;
-        put(board, 0, beat);
-      }
+      if (found == 0)
+        put(board, beatsAt, ++beat);
     for (size_t rank = 0; rank + 1 < files.size() && files.back().revents == 0;
          ++rank) {
       if (files[rank].revents == 0)
         continue;
-      uint8_t hasTold = 0;
-      if (number != 0 ||
-          (pread(board, &hasTold, 1, toldAt(static_cast<int>(rank))) == 1 &&
-           hasTold))
+      if (number != 0 || get<uint8_t>(board, toldAt(rank)) != 0)
         endProcess(ExitCode::Device);
       end(ExitCode::Device,
           absl::StrCat("rank ", rank,
@@ -329,15 +337,15 @@ absl::Status RankWorld::watch(const std::vector<int> &processes) {
 }
 
 void RankWorld::end(ExitCode code, const std::string &message) const {
-  put(board, toldAt(number), uint8_t{1});
+  put(board, toldAt(static_cast<size_t>(number)), uint8_t{1});
   endProcess(code, message.c_str());
 }
 
 void RankWorld::endWithout(int rank) const {
   end(ExitCode::Device,
       absl::StrCat("rank ", rank, ": expected it within ", limit,
-                   " s, got nothing; if it is only slow, "
-                   "raise --rank-timeout"));
+                   " s, got nothing; if it is only slow, raise "
+                   "--rank-timeout"));
 }
 
 void RankWorld::endBecauseOf(int rank) const {

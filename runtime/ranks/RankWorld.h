@@ -114,7 +114,6 @@ private:
   std::vector<uint8_t> receive(int from) const;
   bool waitForMessage(int from, double seconds) const;
   absl::Status watch(const std::vector<int> &processes);
-  uint64_t beats() const;
 
   std::unique_ptr<const mpi::Library> library;
   bool isStarted = false;
