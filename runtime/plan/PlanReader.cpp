@@ -10,6 +10,7 @@
 
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanVerifier.h"
 
 #include "absl/strings/str_cat.h"
