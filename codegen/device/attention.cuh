@@ -162,13 +162,13 @@ LLAMAC_DEVICE void mergeSplits(const AttentionArgs &args, const float *partials,
       maximum = maxOf(maximum, from[split * partial + head]);
     for (int split = 0; split < splits; ++split) {
       const F32x2 state = load2(from + split * partial + head);
-      total += state.y * weightOf(state.x, maximum);
+      total = fma(state.y, weightOf(state.x, maximum), total);
     }
     for (int d = 2 * laneIndex(); d < head; d += 64) {
       F32x2 sum = {0, 0};
       for (int split = 0; split < splits; ++split) {
         const float *part = from + split * partial;
-        sum = sum + load2(part + d) * splat(weightOf(part[head], maximum));
+        sum = fma(load2(part + d), splat(weightOf(part[head], maximum)), sum);
       }
       store2(args.out + index * head + d, sum * splat(1.0f / total));
     }
@@ -250,7 +250,7 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
           maxOf(maximum, exchange[(w * warpVectors + vector) * slot + head]);
     for (int w = 0; w < attentionWarps; ++w) {
       const float *from = exchange + (w * warpVectors + vector) * slot;
-      total += from[head + 1] * weightOf(from[head], maximum);
+      total = fma(from[head + 1], weightOf(from[head], maximum), total);
     }
     const long index = long(row) * config.heads + firstHead + vector;
     float *part = shared.partials + (index * config.splits + split) * partial;
@@ -260,7 +260,7 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
       F32x2 sum = {0, 0};
       for (int w = 0; w < attentionWarps; ++w) {
         const float *from = exchange + (w * warpVectors + vector) * slot;
-        sum = sum + load2(from + d) * splat(weightOf(from[head], maximum));
+        sum = fma(load2(from + d), splat(weightOf(from[head], maximum)), sum);
       }
       store2(to + d, sum * factor);
     }

@@ -45,7 +45,8 @@ template <ExpKind kind> LLAMAC_DEVICE float weightAs(float a, float b) {
     constexpr float magic = 12582912.0f;
     const float shifted = (x - 0.5f) + magic;
     const float f = x - (shifted - magic); // In [0, 1].
-    const float p = 1.0f + f * (exp2PolyA + f * (exp2PolyB + f * exp2PolyC));
+    const float p =
+        fma(f, fma(f, fma(f, exp2PolyC, exp2PolyB), exp2PolyA), 1.0f);
     // The low bits are n + 127 after the sum, and those above move out.
     return p * bitCast<float>((bitCast<uint32_t>(shifted) + 127) << 23);
   }

@@ -197,7 +197,7 @@ template <GemmConfig config, class Rows> struct GemmWarp {
                     inputs + (row + 16 * m + 8 * upper + g) * gemmInputStride) +
                 at);
             if constexpr (Rows::normalises) {
-              squares[m][upper] += x.x * x.x + x.y * x.y;
+              squares[m][upper] = dot(x, x, squares[m][upper]);
               x = x * gain;
             }
             a[m][2 * half + upper] = packBf16(x.x, x.y);

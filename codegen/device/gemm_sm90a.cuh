@@ -296,9 +296,11 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
   }
 
   /// The lane's share of 32 columns of x, which begin at depth `depth` and lie
-  /// at `half`, as operands of two products.
+  /// at `half`, as operands of two products. The squares of pieces 0 and 1 have
+  /// a sum, and those of 2 and 3: which of the two comes first depends on where
+  /// a row lies in its tile, and their sum does not.
   LLAMAC_DEVICE void round(const unsigned char *half, int depth,
-                           const bool (&isRow)[2], float (&squares)[2],
+                           const bool (&isRow)[2], float (&squares)[2][2],
                            uint32_t (&a)[2][4]) const {
     // Four pieces of eight columns, of two rows.
     uint32_t rounded[4][2];
@@ -317,7 +319,7 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
           x = load2(reinterpret_cast<const float *>(
               half + (row + 8 * upper) * 128 + (first ^ i * 32)));
         if constexpr (Rows::normalises) {
-          squares[upper] += x.x * x.x + x.y * x.y;
+          squares[upper][i / 2] = dot(x, x, squares[upper][i / 2]);
           x = x * gain;
         }
         rounded[i][upper] = packBf16(x.x, x.y);
@@ -361,7 +363,7 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
   LLAMAC_DEVICE void multiply(long firstRow, long rows, const WgmmaTile &tile,
                               const Epilogue &epilogue) {
     const bool isRow[2] = {firstRow + row < rows, firstRow + row + 8 < rows};
-    float squares[2] = {};
+    float squares[2][2] = {};
     float sums[panels][panelSums] = {};
     uint32_t a[2][2][4];
     int before = 0;
@@ -399,14 +401,14 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
 
   template <class Epilogue>
   LLAMAC_DEVICE void
-  finish(long firstRow, const bool (&isRow)[2], const float (&squares)[2],
+  finish(long firstRow, const bool (&isRow)[2], const float (&squares)[2][2],
          const float (&sums)[panels][panelSums], const WgmmaTile &tile,
          const Epilogue &epilogue) const {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       float scale = 1;
       if constexpr (Rows::normalises) {
-        float sum = squares[upper];
+        float sum = squares[upper][0] + squares[upper][1];
         sum += shuffleXor(sum, 1);
         sum += shuffleXor(sum, 2);
         scale = input.scale(sum);

@@ -74,7 +74,7 @@ template <class Rows, int maxRows, int span> struct CachedInput {
       const auto gain = vectorAt<const Vec<float, 4>>(input.gain + k);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        squares[row] += value[i] * value[i];
+        squares[row] = fma(value[i], value[i], squares[row]);
         value[i] *= gain[i];
       }
     }
@@ -158,7 +158,8 @@ template <GemvConfig config, class Input> struct GemvWarp {
           for (int w = 0; w < weights; ++w)
 #pragma unroll
             for (int output = 0; output < outputs; ++output)
-              into[w][output][row] += decoded[w][output][i] * value[i];
+              into[w][output][row] =
+                  fma(decoded[w][output][i], value[i], into[w][output][row]);
         }
       }
     }
@@ -170,9 +171,9 @@ template <GemvConfig config, class Input> struct GemvWarp {
 #pragma unroll
           for (int row = 0; row < rows; ++row) {
             float &sum = sums[w][output][row];
-            sum += held[w][output].scale() * dots[w][output][row];
+            sum = fma(held[w][output].scale(), dots[w][output][row], sum);
             if constexpr (Weight::shifted)
-              sum += held[w][output].offset() * inputs[row];
+              sum = fma(held[w][output].offset(), inputs[row], sum);
           }
     }
   }

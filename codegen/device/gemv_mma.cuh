@@ -129,7 +129,8 @@ template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
       if constexpr (Rows::normalises)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          squares[tile] += inside ? value[i] * value[i] : 0.0f;
+          squares[tile] =
+              inside ? fma(value[i], value[i], squares[tile]) : squares[tile];
           value[i] *= gain[half][i];
         }
       result[2 * half] = inside ? packBf16(value[0], value[1]) : 0;

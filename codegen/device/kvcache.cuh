@@ -64,8 +64,8 @@ struct AppendArgs {
 
 /// The pair (a, b) rotated: (a cos - b sin, a sin + b cos).
 LLAMAC_DEVICE F32x2 rotated(F32x2 pair, F32x2 cosSin) {
-  return {pair.x * cosSin.x - pair.y * cosSin.y,
-          pair.y * cosSin.x + pair.x * cosSin.y};
+  return {fma(pair.x, cosSin.x, -(pair.y * cosSin.y)),
+          fma(pair.y, cosSin.x, pair.x * cosSin.y)};
 }
 
 /// What a product of qkv makes: the same for a whole block. All three have one

@@ -120,20 +120,38 @@ LLAMAC_DEVICE uint32_t fmaHalf2(uint32_t a, uint32_t b, uint32_t c) {
 
 // Arithmetic
 
+/// a * b + c, rounded once. Every multiply-add is written as one: kernels are
+/// compiled so that no product and sum beside it become one (--fmad=false),
+/// since a compiler would do so in one copy of a loop and not in another, and a
+/// row's bits would depend on its place in a tile.
+LLAMAC_DEVICE float fma(float a, float b, float c LLAMAC_SIM_SITE) {
+#ifdef LLAMAC_SIM
+  return LLAMAC_SIM_ROUNDED(__builtin_fmaf(a, b, c),
+                            double(a) * double(b) + double(c), a, b, c);
+#else
+  return fmaf(a, b, c);
+#endif
+}
+
 /// 2^x, to about 2 units in the last place; 0 for x = -inf.
-LLAMAC_DEVICE float exp2Approx(float x) {
-  LLAMAC_PTX_PURE(float, "f", exp2f(x), "ex2.approx.ftz.f32 %0, %1;", "f"(x));
+LLAMAC_DEVICE float exp2Approx(float x LLAMAC_SIM_SITE) {
+  LLAMAC_PTX_PURE(float, "f",
+                  LLAMAC_SIM_ROUNDED(exp2f(x), __builtin_exp2(x), x),
+                  "ex2.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
 /// 1 / x, to about 1 unit in the last place.
-LLAMAC_DEVICE float rcpApprox(float x) {
-  LLAMAC_PTX_PURE(float, "f", 1.0f / x, "rcp.approx.ftz.f32 %0, %1;", "f"(x));
+LLAMAC_DEVICE float rcpApprox(float x LLAMAC_SIM_SITE) {
+  LLAMAC_PTX_PURE(float, "f", LLAMAC_SIM_ROUNDED(1.0f / x, 1.0 / x, x),
+                  "rcp.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
 /// 1 / sqrt(x), to about 2 units in the last place.
-LLAMAC_DEVICE float rsqrtApprox(float x) {
-  LLAMAC_PTX_PURE(float, "f", 1.0f / sqrtf(x), "rsqrt.approx.ftz.f32 %0, %1;",
-                  "f"(x));
+LLAMAC_DEVICE float rsqrtApprox(float x LLAMAC_SIM_SITE) {
+  LLAMAC_PTX_PURE(
+      float, "f",
+      LLAMAC_SIM_ROUNDED(1.0f / sqrtf(x), 1.0 / __builtin_sqrt(x), x),
+      "rsqrt.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
 /// Byte i of the result is byte `selector >> 4 * i & 7` of the eight bytes
@@ -388,8 +406,8 @@ LLAMAC_DEVICE void ldmatrix(uint32_t (&fragment)[count],
 #ifdef LLAMAC_SIM
 #define LLAMAC_MMA(name, kind, type, in, ptx)                                  \
   LLAMAC_DEVICE void name(type(&d)[4], const uint32_t(&a)[4],                  \
-                          const uint32_t(&b)[2]) {                             \
-    llamacSim->mma(kind, d, a, b);                                             \
+                          const uint32_t(&b)[2] LLAMAC_SIM_SITE) {             \
+    llamacSim->mma(kind, d, a, b, LLAMAC_SIM_LINE);                            \
   }
 #else
 #define LLAMAC_MMA(name, kind, type, in, ptx)                                  \

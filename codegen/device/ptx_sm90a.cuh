@@ -204,14 +204,15 @@ template <int pending> LLAMAC_DEVICE void wgmmaWait() {
                           p5, p6)                                              \
   template <bool transposeB = false>                                           \
   LLAMAC_DEVICE void name(float(&d)[sums], const uint32_t(&a)[4], uint64_t b,  \
-                          bool accumulate = true) {                            \
-    llamacSim->wgmma({kind, columns, d, a, 0, b, accumulate, transposeB});     \
+                          bool accumulate = true LLAMAC_SIM_SITE) {            \
+    llamacSim->wgmma(                                                          \
+        {kind, columns, d, a, 0, b, accumulate, transposeB, LLAMAC_SIM_LINE}); \
   }                                                                            \
   template <bool transposeB = false>                                           \
   LLAMAC_DEVICE void name(float(&d)[sums], uint64_t a, uint64_t b,             \
-                          bool accumulate = true) {                            \
-    llamacSim->wgmma(                                                          \
-        {kind, columns, d, nullptr, a, b, accumulate, transposeB});            \
+                          bool accumulate = true LLAMAC_SIM_SITE) {            \
+    llamacSim->wgmma({kind, columns, d, nullptr, a, b, accumulate, transposeB, \
+                      LLAMAC_SIM_LINE});                                       \
   }
 #else
 #define LLAMAC_WGMMA_SIZE(name, kind, ptx, columns, sums, p0, p1, p2, p3, p4,  \

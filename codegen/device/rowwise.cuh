@@ -81,7 +81,7 @@ LLAMAC_DEVICE void normalizePart(const NormRows<size> &input, long row,
   float squares = 0;
   for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads) {
     const F32x2 value = load2(from + column);
-    squares += value.x * value.x + value.y * value.y;
+    squares = dot(value, value, squares);
   }
   const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
   for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads)

@@ -78,7 +78,7 @@ template <GemvConfig config> struct SplitInput {
             load(gain, input.gain + 8 * eight);
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
-              squares += x[i] * x[i];
+              squares = fma(x[i], x[i], squares);
               x[i] *= gain[i];
             }
           }
@@ -238,11 +238,11 @@ public:
         numbers + step * 4 * Shared::numbers);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      const float dot = dots[2 * upper] + dots[2 * upper + 1] * (1.0f / 2048);
+      const float dot = fma(dots[2 * upper + 1], 1.0f / 2048, dots[2 * upper]);
       const WeightChunk<format> scales{{}, held[upper].scales};
-      sums[upper] += scales.scale() * (dot * of[0]);
+      sums[upper] = fma(scales.scale(), dot * of[0], sums[upper]);
       if constexpr (shifted)
-        sums[upper] += scales.offset() * of[1];
+        sums[upper] = fma(scales.offset(), of[1], sums[upper]);
     }
   }
 

@@ -94,7 +94,7 @@ template <StreamConfig config, class Rows> struct StagedInput {
           const auto gain = vectorAt<const Four>(input.gain + 4 * four);
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            sum += value[i] * value[i];
+            sum = fma(value[i], value[i], sum);
             value[i] *= gain[i];
           }
         }

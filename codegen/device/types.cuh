@@ -34,6 +34,11 @@
 #endif
 #endif
 
+// The simulator's wrappers whose results are rounded know where they stand.
+#ifndef LLAMAC_SIM
+#define LLAMAC_SIM_SITE
+#endif
+
 namespace llamac {
 
 using int8_t = signed char;

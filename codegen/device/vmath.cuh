@@ -39,6 +39,18 @@ LLAMAC_DEVICE F32x2 operator/(F32x2 a, F32x2 b) {
   return {a.x / b.x, a.y / b.y};
 }
 
+using llamac::fma;
+
+/// a * b + c of each column.
+LLAMAC_DEVICE F32x2 fma(F32x2 a, F32x2 b, F32x2 c) {
+  return {fma(a.x, b.x, c.x), fma(a.y, b.y, c.y)};
+}
+
+/// a.x * b.x + a.y * b.y + c, of two multiply-adds.
+LLAMAC_DEVICE float dot(F32x2 a, F32x2 b, float c) {
+  return fma(a.y, b.y, fma(a.x, b.x, c));
+}
+
 /// The pair at `p`, which is aligned to 8 bytes.
 LLAMAC_DEVICE F32x2 load2(const float *p) { return vectorAt<const F32x2>(p); }
 LLAMAC_DEVICE void store2(float *p, F32x2 value) { vectorAt<F32x2>(p) = value; }
@@ -80,7 +92,8 @@ LLAMAC_DEVICE F32x2 silu(F32x2 v) { return {silu(v.x), silu(v.y)}; }
 /// x^3).
 LLAMAC_DEVICE float geluTanh(float x) {
   constexpr float factor = -log2e * 2 * 0.797884561f;
-  return x * rcpApprox(1.0f + exp2Approx(factor * (x + 0.044715f * x * x * x)));
+  return x *
+         rcpApprox(1.0f + exp2Approx(factor * fma(0.044715f * x * x, x, x)));
 }
 LLAMAC_DEVICE F32x2 geluTanh(F32x2 v) { return {geluTanh(v.x), geluTanh(v.y)}; }
 

@@ -204,7 +204,7 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
     const float scale = chunk.scale();
     const float offset = PackedWeight<format>::shifted ? chunk.offset() : 0.0f;
     for (int i = 0; i < 4; ++i)
-      result[i] = result[i] * scale + offset;
+      result[i] = fma(result[i], scale, offset);
   }
   return result;
 }
@@ -213,7 +213,7 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
 /// d * (2^n + bias). That is exact, and so is d * q, as long as 2^n + bias has
 /// 13 bits from its first to its last one: an f16 d has 11 more of 24.
 LLAMAC_DEVICE float lessBias(uint32_t bits, float unitAndBias, float scale) {
-  return fmaf(bitCast<float>(bits), scale, -unitAndBias * scale);
+  return fma(bitCast<float>(bits), scale, -unitAndBias * scale);
 }
 
 /// Byte `i` of `word`, less 128, times `scale`.

@@ -91,8 +91,9 @@ static void ldmatrix(unsigned *fragment, int count, bool transpose,
   GROUP.runCollective({WarpOp::LoadMatrix, count | (transpose ? 8 : 0), ~0u, 0,
                        0, fragment, row});
 }
-static void mma(int kind, void *d, const void *a, const void *b) {
-  GROUP.runCollective({WarpOp::Mma, kind, ~0u, 0, 0, d, a, b});
+static void mma(int kind, void *d, const void *a, const void *b, int site) {
+  GROUP.runCollective(
+      {WarpOp::Mma, kind, ~0u, static_cast<uint32_t>(site), 0, d, a, b});
 }
 
 static void barrier(unsigned id, unsigned threads, bool wait) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/sim/HostileRounding.h"
 #include "codegen/sim/Machine.h"
 
 #include "runtime/io/FloatBits.h"
@@ -122,12 +123,21 @@ static void multiplyFragments(Thread *const *lanes, const Read &read) {
       b[at(i) + i / perWord * (depth / 2)][g] =
           read(static_cast<const Element *>(own.b)[i]);
   }
+  const auto site = static_cast<int>(lanes[0]->arguments->value);
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane / 4, t = lane % 4;
     auto *d = static_cast<Sum *>(lanes[lane]->arguments->d);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
+      const auto &row = a[g + i / 2 * 8];
+      const int column = 2 * t + i % 2;
+      const Sum before = d[i];
       for (int k = 0; k < depth; ++k)
-        d[i] += a[g + i / 2 * 8][k] * b[k][2 * t + i % 2];
+        d[i] += row[k] * b[k][column];
+      if constexpr (std::is_same_v<Sum, float>)
+        if (site != 0)
+          d[i] = hostileSum<depth>(
+              d[i], before, row, [&](int k) { return b[k][column]; }, site);
+    }
   }
 }
 

@@ -26,9 +26,8 @@ SimBackend::compile(ArrayRef<plan::KernelOp> kernels,
   LLAMAC_ASSIGN_OR_RETURN(
       std::string object,
       compileForSim(files.value_or(std::vector<SourceFile>()), flavour));
-  const absl::string_view name =
-      flavour == SimFlavour::Checked ? simCheckedCode : simFastCode;
-  return std::vector<PlanCode>{{std::string(name), std::move(object)}};
+  return std::vector<PlanCode>{
+      {std::string(simCodeName(flavour)), std::move(object)}};
 }
 
 } // namespace llamac

@@ -47,6 +47,7 @@ struct SimWgmma {
   unsigned long b;
   bool accumulate;
   bool transposeB;
+  int site; ///< As mma has it.
 };
 
 struct SimCalls {
@@ -70,7 +71,8 @@ struct SimCalls {
   void (*syncWarp)(unsigned mask);
   void (*ldmatrix)(unsigned *fragment, int count, bool transpose,
                    const void *row);
-  void (*mma)(int kind, void *d, const void *a, const void *b);
+  /// `site` is the source line under hostile rounding (shim.h), else 0.
+  void (*mma)(int kind, void *d, const void *a, const void *b, int site);
 
   /// `threads` 0 means the whole block.
   void (*barrier)(unsigned id, unsigned threads, bool wait);

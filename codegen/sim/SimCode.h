@@ -23,9 +23,11 @@ namespace llamac {
 inline constexpr absl::string_view simTrailer = "llamacsm";
 
 /// What stands in place of an instruction-set level: code that runs as it is,
-/// and code in which every access to memory is told to the simulator.
+/// code in which every access to memory is told to the simulator, and code
+/// whose rounding is hostile (shim.h).
 inline constexpr absl::string_view simFastCode = "fast";
 inline constexpr absl::string_view simCheckedCode = "checked";
+inline constexpr absl::string_view simHostileCode = "hostile-rounding";
 
 } // namespace llamac
 

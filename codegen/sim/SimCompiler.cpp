@@ -38,6 +38,24 @@ static constexpr KernelHeader headers[] = {
 
 llvm::ArrayRef<KernelHeader> simHeaders() { return headers; }
 
+SimFlavour simFlavourOf(absl::string_view code) {
+  return code == simCheckedCode   ? SimFlavour::Checked
+         : code == simHostileCode ? SimFlavour::Hostile
+                                  : SimFlavour::Fast;
+}
+
+absl::string_view simCodeName(SimFlavour flavour) {
+  switch (flavour) {
+  case SimFlavour::Fast:
+    return simFastCode;
+  case SimFlavour::Checked:
+    return simCheckedCode;
+  case SimFlavour::Hostile:
+    return simHostileCode;
+  }
+  llvm_unreachable("no other flavour");
+}
+
 namespace {
 
 struct LlvmOption {
@@ -142,6 +160,10 @@ absl::StatusOr<std::string> compileForSim(llvm::ArrayRef<SourceFile> units,
               "llamac/sim/shim.h",
               "-fdeclspec",
               "-ffp-contract=off",
+              "-target-feature",
+              "+avx2",
+              "-target-feature",
+              "+fma",
               "-relaxed-aliasing",
               "-fno-optimize-sibling-calls",
               "-debug-info-kind=line-tables-only",
@@ -155,6 +177,8 @@ absl::StatusOr<std::string> compileForSim(llvm::ArrayRef<SourceFile> units,
     job.units.push_back({unit, {}});
     if (flavour == SimFlavour::Checked)
       job.units.back().args = {"-fsanitize=thread"};
+    if (flavour == SimFlavour::Hostile)
+      job.units.back().args = {"-DLLAMAC_SIM_HOSTILE"};
   }
   job.units.push_back({{"support.cpp", "// The simulator's table and hooks.\n"},
                        {"-DLLAMAC_SIM_SUPPORT"}});

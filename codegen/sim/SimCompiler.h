@@ -12,6 +12,7 @@
 #include "codegen/SourceFile.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "llvm/ADT/ArrayRef.h"
 
 #include <string>
@@ -24,7 +25,12 @@ llvm::ArrayRef<KernelHeader> simHeaders();
 enum class SimFlavour {
   Fast,    ///< At most a few times slower than code of the host's own.
   Checked, ///< Every access to memory is told to the simulator.
+  Hostile, ///< The last bit of what is rounded depends on where (shim.h).
 };
+
+/// The flavour of a plan's code by its name in SimCode.h; of "", Fast.
+SimFlavour simFlavourOf(absl::string_view code);
+absl::string_view simCodeName(SimFlavour flavour);
 
 /// Compiles .cu `units` for the simulator and links them to one object, which
 /// SimModule::open() takes: an ELF shared object, and the source places of its

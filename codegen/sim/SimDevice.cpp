@@ -290,23 +290,23 @@ private:
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
   const schema::PlanT &manifest = plan->plan();
-  const absl::string_view wanted =
-      options.checked ? simCheckedCode : simFastCode;
-  auto code =
-      std::find_if(manifest.code.begin(), manifest.code.end(),
-                   [&](const auto &object) { return object->isa == wanted; });
+  auto code = std::find_if(
+      manifest.code.begin(), manifest.code.end(), [&](const auto &object) {
+        return (object->isa == simCheckedCode) == options.checked;
+      });
   if (code == manifest.code.end())
-    return deviceError(absl::StrCat(plan->path(), ": expected ", wanted,
-                                    " code for sim, got none; compile the "
-                                    "plan with --target sim",
-                                    options.checked ? " --sim-check" : ""));
+    return deviceError(absl::StrCat(
+        plan->path(), ": expected ",
+        options.checked ? simCheckedCode : simFastCode,
+        " code for sim, got none; compile the plan with --target sim",
+        options.checked ? " --sim-check" : ""));
   const uint32_t section = (*code)->section;
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<SimModule> module,
       SimModule::open(plan->bytes(section),
                       absl::StrCat(plan->path(), ": section ", section)));
-  auto loaded = std::make_unique<SimCode>(
-      *this, std::move(plan), std::move(module), std::string(wanted));
+  auto loaded = std::make_unique<SimCode>(*this, std::move(plan),
+                                          std::move(module), (*code)->isa);
   LLAMAC_RETURN_IF_ERROR(loaded->findKernels());
   return loaded;
 }

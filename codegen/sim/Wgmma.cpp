@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/sim/HostileRounding.h"
 #include "codegen/sim/Machine.h"
 
 #include "runtime/io/FloatBits.h"
@@ -275,10 +276,17 @@ void Group::multiply(Thread *const *lanes) {
   eachSum([&](float inRegister, float &sum) {
     sum = what.accumulate ? inRegister : 0;
   });
-  for (uint32_t row = 0; row < warpRows; ++row)
+  for (uint32_t row = 0; row < warpRows; ++row) {
+    float before[ProductTile::mostColumns];
+    std::copy_n(sums[row], what.columns, before);
     for (uint32_t k = 0; k < depth; ++k)
       for (uint32_t column = 0; column < what.columns; ++column)
         sums[row][column] += a[row][k] * b[k][column];
+    for (uint32_t column = 0; what.site != 0 && column < what.columns; ++column)
+      sums[row][column] = hostileSum<depth>(
+          sums[row][column], before[column], a[row],
+          [&](int k) { return b[k][column]; }, what.site);
+  }
   eachSum([](float &inRegister, float sum) { inRegister = sum; });
   first.site = wait;
 }

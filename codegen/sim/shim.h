@@ -37,6 +37,39 @@
 /// thread is at is an error's to know.
 #define LLAMAC_SIM_IN_PLACE [[clang::nomerge]]
 
+// Hostile rounding: which of two neighbours an inexact result becomes depends
+// on its operands and on the line that asks for it. Two paths of one result
+// then differ unless they are the same text on the same operands, as they may
+// on a GPU, whose approximations and tensor cores round as they like. What is
+// exact stays so: a weight of 0, a factor of 1, a power of two.
+//
+// LLAMAC_SIM_SITE is the parameter of a wrapper that rounds, LLAMAC_SIM_LINE
+// its value; LLAMAC_SIM_ROUNDED is `value`, an approximation of `exact`.
+#ifdef LLAMAC_SIM_HOSTILE
+#define LLAMAC_SIM_SITE , int site = __builtin_LINE()
+#define LLAMAC_SIM_LINE site
+#define LLAMAC_SIM_ROUNDED(value, exact, ...)                                  \
+  llamacSimRounded(value, exact, {__VA_ARGS__}, site)
+template <unsigned long count>
+static inline float llamacSimRounded(float value, double exact,
+                                     const float (&operands)[count], int site) {
+  const double error = double(value) - exact;
+  if (!(error < 0 || error > 0)) // Exact, infinite or a NaN.
+    return value;
+  unsigned hash = static_cast<unsigned>(site) * 0x9e3779b1u;
+  for (const float operand : operands)
+    hash = (hash ^ __builtin_bit_cast(unsigned, operand)) * 0x85ebca6bu;
+  const unsigned bits = __builtin_bit_cast(unsigned, value);
+  if ((bits & 0x7f800000u) == 0x7f800000u || bits << 1 == 0)
+    return value; // Its neighbour would be of another kind.
+  return __builtin_bit_cast(float, bits ^ (hash >> 31));
+}
+#else
+#define LLAMAC_SIM_SITE
+#define LLAMAC_SIM_LINE 0
+#define LLAMAC_SIM_ROUNDED(value, ...) (value)
+#endif
+
 extern "C" const llamac::SimCalls *llamacSim;
 
 /// An index or size of the launch. It never changes for a thread, so calls may

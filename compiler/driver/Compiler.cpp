@@ -13,6 +13,7 @@
 #include "codegen/cpu/Processor.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
+#include "codegen/sim/SimCode.h"
 #include "compiler/driver/KernelUses.h"
 #include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
@@ -40,7 +41,12 @@ namespace llamac {
 /// The context that a plan gets when neither user nor model say less.
 static constexpr int64_t defaultContext = 8192;
 
+/// The kinds of code that the plan shall have, as `isa` of TargetAttr.
 static std::string isaText(const CompileOptions &options) {
+  if (options.simCheck)
+    return std::string(simCheckedCode);
+  if (options.simHostileRounding)
+    return std::string(simHostileCode);
   return absl::StrJoin(options.isaLevels, ",",
                        [](std::string *out, IsaLevel level) {
                          absl::StrAppend(out, isaLevelName(level));
@@ -97,9 +103,9 @@ std::string CompileOptions::describe() const {
   return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
                       " weights=", weightFormat, " kv=", kvFormat,
                       " isa=", isaText(*this), " tune=", tuneCpu,
-                      exact ? " exact" : "", simCheck ? " checked" : "",
-                      approximationText(*this), " embed=", embedWeights,
-                      hasWeights ? "" : " bare", " sequences=", maxSequences,
+                      exact ? " exact" : "", approximationText(*this),
+                      " embed=", embedWeights, hasWeights ? "" : " bare",
+                      " sequences=", maxSequences,
                       ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
                       reproducibleRanks ? " reproducible-ranks" : "",
                       " skip=", absl::StrJoin(skipPasses, ","),
@@ -275,9 +281,9 @@ static absl::Status checkKvFormat(const CompileOptions &options) {
 
 kernel::TargetAttr targetAttr(MLIRContext &context,
                               const CompileOptions &options) {
-  return kernel::TargetAttr::get(
-      &context, options.target, options.context, options.kvFormat, options.gpu,
-      options.tuneCpu, isaText(options), options.simCheck, options.exact);
+  return kernel::TargetAttr::get(&context, options.target, options.context,
+                                 options.kvFormat, options.gpu, options.tuneCpu,
+                                 isaText(options), options.exact);
 }
 
 std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
@@ -294,7 +300,7 @@ std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
   const CudaTargetOptions cuda = *cudaTargetOptions(attr, emitError);
   if (attr.getName() == "sim")
     return std::make_unique<SimBackend>(
-        cuda, attr.getChecked() ? SimFlavour::Checked : SimFlavour::Fast);
+        cuda, simFlavourOf({attr.getIsa().data(), attr.getIsa().size()}));
   return std::make_unique<CudaBackend>(cuda);
 }
 
@@ -322,6 +328,7 @@ static absl::Status checkTargetOptions(const CompileOptions &options) {
   };
   const TargetOption known[] = {
       {options.simCheck, "--sim-check", "sim", "sim"},
+      {options.simHostileRounding, "--sim-hostile-rounding", "sim", "sim"},
       {!options.overrides.empty(), "--override-kernel", "cuda sim",
        "cuda or sim, whose kernels are .cu files"},
       {!options.tuneCpu.empty(), "--tune-cpu", "cpu", "cpu"},

@@ -65,11 +65,12 @@ struct CompileOptions {
   std::string weightFormat = "keep"; ///< Or of weightRoundings().
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
-  std::string tuneCpu;        ///< Of cpu: a processorName(). Empty: the host's.
-  bool exact = false;         ///< Of cpu: whether activations stay in f32.
-  bool simCheck = false;      ///< Of sim: whether accesses are checked.
-  std::string approximateExp; ///< poly=3 or table=256; empty: exact.
-  int64_t sparsifyTopK = 0;   ///< Of cpu, in decode; 0: all scores.
+  std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.
+  bool exact = false;    ///< Of cpu: whether activations stay in f32.
+  bool simCheck = false; ///< Of sim: whether accesses are checked.
+  bool simHostileRounding = false; ///< Of sim: see codegen/sim/shim.h.
+  std::string approximateExp;      ///< poly=3 or table=256; empty: exact.
+  int64_t sparsifyTopK = 0;        ///< Of cpu, in decode; 0: all scores.
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< That a runtime may keep at a time.

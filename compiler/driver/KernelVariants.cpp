@@ -195,8 +195,7 @@ absl::StatusOr<std::string> ClangVariantCompiler::compile(
     std::vector<SourceFile> files;
     for (const schema::VariantT *variant : variants)
       files.push_back({variant->symbol + ".cu", variant->source});
-    return compileForSim(files, isa == simCheckedCode ? SimFlavour::Checked
-                                                      : SimFlavour::Fast);
+    return compileForSim(files, simFlavourOf(isa));
   }
   const std::optional<IsaLevel> level = parseIsaLevel(isa);
   if (!level)

@@ -117,6 +117,11 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),
        "checked");
+  keep(compiling.addFlag("--sim-hostile-rounding", options.simHostileRounding,
+                         "On sim: the last bit of what is rounded depends on "
+                         "the line of the kernel that rounds it"),
+       "hostile-rounding")
+      ->excludes("--sim-check");
   keep(compiling.addFlag("--reference-weights", referenceWeights,
                          "Leave the weights in the checkpoint and pack them "
                          "at load"),

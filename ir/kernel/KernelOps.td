@@ -130,9 +130,10 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
 
     `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
     cache. Of cuda and sim, `gpu` is whose kernels they are; of cpu, `tune_cpu`
-    is the CPU to tune for, which changes no result, `isa` the levels of code,
-    comma separated, and activations may be `exact`, in f32; of sim, accesses may
-    be `checked`.
+    is the CPU to tune for, which changes no result, and activations may be
+    `exact`, in f32. `isa` is what code there shall be: of cpu its levels, comma
+    separated, of sim `fast`, which is the default, `checked` or
+    `hostile-rounding`.
 
     ```mlir
     module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
@@ -143,7 +144,6 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
                         StringRefParameter<"", [{""}]>:$gpu,
                         StringRefParameter<"", [{""}]>:$tune_cpu,
                         StringRefParameter<"", [{""}]>:$isa,
-                        DefaultValuedParameter<"bool", "false">:$checked,
                         DefaultValuedParameter<"bool", "false">:$exact);
   let assemblyFormat = "`<` struct(params) `>`";
 }

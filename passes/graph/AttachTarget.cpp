@@ -24,7 +24,7 @@ struct AttachTarget : impl::AttachTargetBase<AttachTarget> {
     getOperation()->setAttr(
         kernel::KernelDialect::getTargetAttrName(),
         kernel::TargetAttr::get(&getContext(), name, context, kvType, gpu,
-                                tuneCpu, /*isa=*/"", /*checked=*/false, exact));
+                                tuneCpu, /*isa=*/"", exact));
     if (!kernel::targetOf(getOperation()))
       signalPassFailure();
   }

@@ -20,13 +20,20 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 
 namespace llamac {
+
+/// Of every kernel. Multiply-adds are written as such (fma() of ptx.cuh).
+static constexpr const char *kernelOptions[] = {
+    "--minimal",    "-default-device",    "--std=c++20",
+    "--fmad=false", "--ptxas-options=-v", "--ptxas-options=--warn-on-spills"};
 
 std::string cubinKey(const CudaSource &source, const std::string &architecture,
                      const std::string &version) {
   std::vector<absl::string_view> parts = {architecture, version, source.name,
                                           source.text};
+  parts.insert(parts.end(), std::begin(kernelOptions), std::end(kernelOptions));
   for (const SourceHeader &header : source.headers) {
     parts.emplace_back(header.name);
     parts.emplace_back(header.text);
@@ -154,12 +161,8 @@ Nvrtc::compile(const CudaSource &source, const std::string &architecture,
       absl::MakeCleanup([&] { library->nvrtcDestroyProgram(&program); });
 
   std::vector<std::string> all = {
-      absl::StrCat("--gpu-architecture=", architecture),
-      "--minimal",
-      "-default-device",
-      "--std=c++20",
-      "--ptxas-options=-v",
-      "--ptxas-options=--warn-on-spills"};
+      absl::StrCat("--gpu-architecture=", architecture)};
+  all.insert(all.end(), std::begin(kernelOptions), std::end(kernelOptions));
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char *> arguments;
   arguments.reserve(all.size());

@@ -42,7 +42,7 @@ struct SchedulerOptions {
   /// Pages of the KV pool; 0 for as many as all sequences can use.
   int64_t kvPages = 0;
   /// Whether an answer has the same bits whatever else runs (EngineOptions).
-  bool batchInvariant = true;
+  bool batchInvariant = false;
   /// Whether beginnings that were seen before are computed once.
   bool cachesPrefixes = true;
   /// The file that they are read from and saved to (EngineOptions).

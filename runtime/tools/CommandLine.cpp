@@ -233,6 +233,14 @@ void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
   output.addFlag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
 }
 
+static void addBatchInvariant(const OptionGroup &group, bool &value) {
+  group.addFlag("--batch-invariant", value,
+                "On cuda and sim: give a row the same bits in a step of any "
+                "size, by one program for all prompts and one for all steps of "
+                "decode (default: the fastest for each step); on the cpu that "
+                "is always so");
+}
+
 /// `promptRows` says what the default of --prompt-rows is.
 static void addSchedulerOptions(const OptionGroup &group,
                                 SchedulerOptions &options,
@@ -250,10 +258,7 @@ static void addSchedulerOptions(const OptionGroup &group,
       ->check(wholeNumber(1, mostTokens));
   group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
                 "Compute beginnings that prompts share for each of them");
-  group.addFlag("!--no-batch-invariant", options.batchInvariant,
-                "On cuda and sim: run steps in the smallest program that holds "
-                "them, so that an answer may depend on what runs beside it; on "
-                "the cpu it never does");
+  addBatchInvariant(group, options.batchInvariant);
 }
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {
@@ -398,6 +403,7 @@ void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
       ->required();
   group.addDefault("--chunk", options.chunk, "N",
                    "Tokens of one step at most; 0 for as many as fit");
+  addBatchInvariant(group, options.batchInvariant);
 }
 
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {

@@ -57,8 +57,9 @@ absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
     return usageError(absl::StrCat("context: the prompt has ", count,
                                    " tokens, the plan was compiled for ",
                                    model->context()));
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::create(model, {.batchInvariant = options.batchInvariant}));
   LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());
   LLAMAC_ASSIGN_OR_RETURN(
       NpyWriter writer,

@@ -47,6 +47,7 @@ struct LogitsOptions {
   /// Tokens of one step at most, so that a prompt is taken in pieces; 0 for as
   /// many as the plan's programs hold.
   int64_t chunk = 0;
+  bool batchInvariant = false; ///< EngineOptions.
 };
 
 /// Writes the logits that follow each token, float32 [tokens, vocabulary].

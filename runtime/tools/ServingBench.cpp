@@ -181,7 +181,7 @@ static absl::Status checkTogether(const BenchOptions &options) {
        "with --requests, --trace or --long-prompt"},
       {"--no-prefix-cache", !options.scheduler.cachesPrefixes,
        isServing(options), "with --requests, --trace or --long-prompt"},
-      {"--no-batch-invariant", !options.scheduler.batchInvariant,
+      {"--batch-invariant", options.scheduler.batchInvariant,
        isServing(options), "with --requests, --trace or --long-prompt"},
       {"--kernels", options.kernels, !isServing(options),
        "without requests that come and go"},

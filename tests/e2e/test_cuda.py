@@ -49,10 +49,10 @@ class Answers(CudaCase):
         # The steps of all other programs are graphs.
         failing = {"LLAMAC_FAKE_FAILS": "cuGraphLaunch"}
         run = ("generate", self.plan, "--prompts", requests, "-o", answers, "--print-ids", "-q")
-        self.run_plan(*run, **failing)
+        self.run_plan(*run, "--batch-invariant", **failing)
         os.remove(answers)
-        self.run_plan(*run, "--no-batch-invariant", expect=DEVICE, **failing)
-        self.run_plan(*run, "--no-batch-invariant")
+        self.run_plan(*run, expect=DEVICE, **failing)
+        self.run_plan(*run)
 
     def test_drawn_tokens_are_those_of_the_simulator(self):
         # Which are those that NumPy samples (test_sim.py).

@@ -470,7 +470,7 @@ class Bench(GenerateCase):
         for flags, message in [
             (("--rate", 5), "--rate: expected it with --requests"),
             (("--kv-pages", 5), "--kv-pages: expected it with"),
-            (("--no-batch-invariant",), "--no-batch-invariant: expected it with"),
+            (("--batch-invariant",), "--batch-invariant: expected it with"),
             (("--requests", 2, "--kernels"), "--kernels: expected it without"),
             (("--requests", 2, "--long-prompt", 5), "--long-prompt: expected it without"),
             (("--requests", 2, "--prompt-tokens", self.CONTEXT + 1), f"compiled for {self.CONTEXT}"),

@@ -8,7 +8,8 @@
 //
 // Requests of mixed length, sampling, limits, priority and arrival, of which
 // some are cancelled: each answer is compared with the one that its request has
-// alone, on another engine.
+// alone, on another engine, and of every second request also the bits of its
+// log-probabilities.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <random>
 
@@ -73,6 +75,8 @@ public:
       options.sampling = {
           .temperature = 0.5 + below(4), .topK = below(6), .topP = 0.95};
     options.sampling.seed = random();
+    if (below(2) == 0)
+      options.sampling.logprobs = below(3);
     if (below(4) == 0)
       options.stopIds = {below(vocab), below(vocab)};
     if (hasText && below(4) == 0)
@@ -93,11 +97,21 @@ private:
 /// An answer, put together from its parts or run alone.
 struct Got {
   std::vector<int32_t> tokens;
+  std::vector<uint32_t> logprobs; ///< The bits of all that are given.
   std::string text;
   StopReason reason = StopReason::Cancelled;
   absl::Status status;
   bool hasEnded = false;
 };
+
+inline void append(std::vector<uint32_t> &bits,
+                   const std::vector<TokenLogprobs> &logprobs) {
+  for (const TokenLogprobs &of : logprobs) {
+    bits.push_back(std::bit_cast<uint32_t>(of.chosen.logprob));
+    for (const TokenLogprob &alternative : of.alternatives)
+      bits.push_back(std::bit_cast<uint32_t>(alternative.logprob));
+  }
+}
 
 /// Answer number `number` of `request`, run alone.
 inline Got aloneOf(Engine &engine, const Request &request, int number) {
@@ -116,6 +130,7 @@ inline Got aloneOf(Engine &engine, const Request &request, int number) {
   if (result.ok()) {
     got.tokens = std::move(result->ids);
     got.reason = result->reason;
+    append(got.logprobs, result->logprobs);
   }
   got.status = result.status();
   return got;
@@ -133,6 +148,7 @@ public:
         std::move(model),
         {.kvPages = std::max(kv.pagesPerSequence,
                              static_cast<int64_t>(load.pages * all)),
+         .batchInvariant = true,
          .cachesPrefixes = load.cachesPrefixes});
   }
 
@@ -196,6 +212,7 @@ private:
           answer.tokens.insert(answer.tokens.end(), part.tokens.begin(),
                                part.tokens.end());
           answer.text += part.text;
+          append(answer.logprobs, part.logprobs);
           if (part.end) {
             answer.hasEnded = true;
             answer.reason = part.end->reason;
@@ -227,6 +244,7 @@ private:
         continue;
       ASSERT_EQ(answer.tokens, expected.tokens);
       ASSERT_EQ(answer.text, expected.text);
+      ASSERT_EQ(answer.logprobs, expected.logprobs);
       ASSERT_EQ(answer.reason, expected.reason);
     }
   }
