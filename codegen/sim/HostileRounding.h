@@ -1,5 +1,4 @@
-//===- HostileRounding.h - Sums of tensor cores that round badly -*- C++
-//-*-===//
+//===- HostileRounding.h - Sums of MMAs that round badly --------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

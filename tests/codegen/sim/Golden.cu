@@ -202,7 +202,7 @@ KERNEL roundInput(uint32_t *out, const uint32_t *in, int rows) {
   if (warpIndex() < 4)
     return;
   const PanelMath math({.stages = shared}, {});
-  float squares[2] = {};
+  float squares[2][2] = {};
   uint32_t a[2][4];
   math.round(shared, 0, {true, true}, squares, a);
   for (int k = 0; k < 2; ++k)

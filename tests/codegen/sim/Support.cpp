@@ -8,8 +8,6 @@
 
 #include "tests/codegen/sim/Support.h"
 
-#include "codegen/sim/SimCompiler.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -33,14 +31,14 @@ template <typename T> static T valueOrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-const SimModule &testModule(const std::string &name, bool checked) {
-  static std::map<std::pair<std::string, bool>, std::unique_ptr<SimModule>>
+const SimModule &testModule(const std::string &name, SimFlavour flavour) {
+  static std::map<std::pair<std::string, SimFlavour>,
+                  std::unique_ptr<SimModule>>
       modules;
-  std::unique_ptr<SimModule> &module = modules[{name, checked}];
+  std::unique_ptr<SimModule> &module = modules[{name, flavour}];
   if (!module) {
-    const std::string object = valueOrDie(
-        compileForSim({{name, readTestSource(name)}},
-                      checked ? SimFlavour::Checked : SimFlavour::Fast));
+    const std::string object =
+        valueOrDie(compileForSim({{name, readTestSource(name)}}, flavour));
     module = valueOrDie(SimModule::open(
         absl::MakeConstSpan(reinterpret_cast<const uint8_t *>(object.data()),
                             object.size()),

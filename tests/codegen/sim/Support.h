@@ -9,6 +9,7 @@
 #ifndef LLAMAC_TESTS_CODEGEN_SIM_SUPPORT_H
 #define LLAMAC_TESTS_CODEGEN_SIM_SUPPORT_H
 
+#include "codegen/sim/SimCompiler.h"
 #include "codegen/sim/Simulator.h"
 
 #include <algorithm>
@@ -23,7 +24,10 @@ namespace llamac {
 std::string readTestSource(const std::string &name);
 
 /// That file compiled; it lives as long as the process.
-const SimModule &testModule(const std::string &name, bool checked);
+const SimModule &testModule(const std::string &name, SimFlavour flavour);
+inline const SimModule &testModule(const std::string &name, bool checked) {
+  return testModule(name, checked ? SimFlavour::Checked : SimFlavour::Fast);
+}
 
 /// Forward, reverse and three random schedules, fast or checked.
 std::vector<SimOptions> testSchedules(bool checked);
