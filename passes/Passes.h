@@ -62,6 +62,10 @@ std::vector<PipelineStep> fuseSteps(bool explain,
 std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
                                         bool explain = false, int64_t topK = 0);
 
+/// Success of a function with a body of one block, as every step has; else an
+/// error.
+llvm::LogicalResult checkOneBlock(mlir::func::FuncOp func);
+
 /// Adds the passes of `steps` to `pm` in their order.
 void addSteps(mlir::OpPassManager &pm, llvm::ArrayRef<PipelineStep> steps);
 

@@ -88,6 +88,13 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
   return steps;
 }
 
+LogicalResult checkOneBlock(func::FuncOp func) {
+  if (llvm::hasSingleElement(func.getBody()))
+    return success();
+  return func.emitError("expected a body of one block, got ")
+         << llvm::range_size(func.getBody()) << " blocks";
+}
+
 void addSteps(OpPassManager &pm, ArrayRef<PipelineStep> steps) {
   for (const PipelineStep &step : steps)
     step.addTo(pm);

@@ -8,6 +8,10 @@
 
 #include "codegen/cpu/CpuTarget.h"
 
+#include "runtime/cpu/IsaLevel.h"
+
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 
 namespace llamac {
@@ -25,6 +29,10 @@ FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
   if (!processor)
     return emitError() << "target cpu: expected one of " << processorNames()
                        << ", got " << attr.getTuneCpu();
+  for (StringRef level : llvm::split(attr.getIsa(), ","))
+    if (!attr.getIsa().empty() && !parseIsaLevel({level.data(), level.size()}))
+      return emitError() << "target cpu: expected levels of " << isaLevelNames()
+                         << ", got " << level;
   return CpuTargetOptions{.context = attr.getContextSize(),
                           .kvFormat = *format,
                           .tuneFor = *processor,

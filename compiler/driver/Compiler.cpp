@@ -366,8 +366,8 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
     return usageError(
         absl::StrCat("--approximate-exp: expected poly=3 or table=256, got ",
                      options.approximateExp));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("--ctx-size", options.context, 0, longestContext, "tokens"));
+  LLAMAC_RETURN_IF_ERROR(checkRange("--ctx-size", options.context, 0,
+                                    kernel::longestContext, "tokens"));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
   LLAMAC_RETURN_IF_ERROR(

@@ -54,9 +54,6 @@ llvm::ArrayRef<llvm::StringLiteral> phaseNames();
 /// The phase called `name`. Usage error for an unknown one.
 absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
-/// The most tokens of a sequence that a plan can be compiled for.
-inline constexpr int64_t longestContext = int64_t{1} << 20;
-
 struct CompileOptions {
   std::string target = "cpu";
   std::string gpu;     ///< Of target cuda. Empty: GPU `gpuIndex`, or sm_90a.

@@ -79,7 +79,7 @@ public:
                 uint64_t memory, int64_t pageTokens)
       : checkpoint(checkpoint), options(options), memory(memory),
         pageTokens(pageTokens),
-        most(std::min(checkpoint.config.maxContext, longestContext)) {}
+        most(std::min(checkpoint.config.maxContext, kernel::longestContext)) {}
 
   /// `fitting` tokens take `bytes`.
   absl::StatusOr<int64_t> run(int64_t fitting, uint64_t bytes) {

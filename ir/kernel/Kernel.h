@@ -27,6 +27,14 @@
 
 #include "ir/kernel/KernelInterfaces.h.inc"
 
+namespace llamac::kernel {
+
+/// Checks that all sizes of the operands and results of `op` but the rows are
+/// known, and that none is 0 or past llama::largestSize.
+llvm::LogicalResult checkSized(mlir::Operation *op);
+
+} // namespace llamac::kernel
+
 #define GET_OP_CLASSES
 #include "ir/kernel/KernelOps.h.inc"
 

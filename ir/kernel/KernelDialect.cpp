@@ -31,6 +31,8 @@ using namespace mlir;
 
 namespace llamac::kernel {
 
+static_assert(mostRanks == 64, "Kernel_Ranks has the number too");
+
 /// Whether Scalars.def has `Op`, if it is an op on scalars.
 template <typename Op> static constexpr bool isListedIfScalar() {
   return !Op::template hasTrait<ScalarOpInterface::Trait>()
@@ -114,6 +116,29 @@ static LogicalResult checkSizes(Operation *op, ArrayRef<Size> sizes) {
   return success();
 }
 
+LogicalResult checkSized(Operation *op) {
+  auto check = [&](Type type) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return success();
+    ArrayRef<int64_t> sizes = tensor.getShape();
+    if (tensor.isDynamicDim(0))
+      sizes = sizes.drop_front();
+    if (llvm::all_of(sizes, llama::isSize))
+      return success();
+    return op->emitOpError()
+           << "takes or gives " << type << ", expected sizes of 1 to "
+           << llama::largestSize << ", of which rows alone may be dynamic";
+  };
+  for (Type type : op->getOperandTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
 static int64_t sizeOf(Value value, unsigned dimension) {
   return cast<ShapedType>(value.getType()).getDimSize(dimension);
 }
@@ -126,7 +151,7 @@ static LogicalResult checkCosSin(Operation *op, ElementsAttr frequencies,
                           sizeOf(cosSin, 1)}});
 }
 
-LogicalResult EmbedOp::verify() {
+LogicalResult EmbedOp::verifySized() {
   const bool hasPositions = static_cast<bool>(getPositions());
   if (hasPositions != static_cast<bool>(getFrequenciesAttr()) ||
       hasPositions != static_cast<bool>(getCosSin()))
@@ -139,11 +164,11 @@ LogicalResult EmbedOp::verify() {
                              sizeOf(getTable(), 1)}});
 }
 
-LogicalResult RopeTableOp::verify() {
+LogicalResult RopeTableOp::verifySized() {
   return checkCosSin(*this, getFrequencies(), getResult());
 }
 
-LogicalResult GatherRowsOp::verify() {
+LogicalResult GatherRowsOp::verifySized() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
   if (input.getShape().drop_front() == result.getShape().drop_front() &&
@@ -197,7 +222,7 @@ template <typename Op> static LogicalResult checkOptionalEpilogue(Op op) {
   return checkScalarRegion(op, op.getEpilogue(), 1 + op.getExtras().size());
 }
 
-LogicalResult RmsNormOp::verify() {
+LogicalResult RmsNormOp::verifySized() {
   const int64_t size = sizeOf(getWeight(), 0), width = sizeOf(getInput(), 1);
   if (width % size != 0)
     return emitOpError() << "weight's size is " << size
@@ -205,14 +230,14 @@ LogicalResult RmsNormOp::verify() {
   return checkOptionalEpilogue(*this);
 }
 
-LogicalResult AllReduceOp::verify() {
+LogicalResult AllReduceOp::verifySized() {
   if (getTree() && !llvm::isPowerOf2_64(getRanks()))
     return emitOpError() << "has a tree over " << getRanks()
                          << " ranks, expected a power of two";
   return checkOptionalEpilogue(*this);
 }
 
-LogicalResult AllGatherOp::verify() {
+LogicalResult AllGatherOp::verifySized() {
   const auto ranks = static_cast<int64_t>(getRanks());
   return checkSizes(*this, {{"result's width", sizeOf(getResult(), 1),
                              sizeOf(getInput(), 1) * ranks}});
@@ -228,7 +253,7 @@ static LogicalResult checkNorm(Operation *op, Value weight, bool hasEps,
   return checkSizes(op, {{"norm weight's size", sizeOf(weight, 0), width}});
 }
 
-LogicalResult MatmulOp::verify() {
+LogicalResult MatmulOp::verifySized() {
   const int64_t depth = sizeOf(getInput(), 1);
   if (getWeights().empty() || getWeights().size() > 2)
     return emitOpError() << "takes one or two weights, got "
@@ -252,7 +277,7 @@ LogicalResult MatmulOp::verify() {
                            getWeights().size() + getExtras().size());
 }
 
-LogicalResult PointwiseOp::verify() {
+LogicalResult PointwiseOp::verifySized() {
   if (getInputs().empty())
     return emitOpError("takes at least one operand");
   if (failed(checkElementwise(*this, getInputs(), getType())))
@@ -260,7 +285,7 @@ LogicalResult PointwiseOp::verify() {
   return checkScalarRegion(*this, getBody(), getInputs().size());
 }
 
-LogicalResult SampleOp::verify() {
+LogicalResult SampleOp::verifySized() {
   return checkSizes(*this,
                     {{"number of sampling params", sizeOf(getParams(), 1), 4}});
 }
@@ -275,7 +300,7 @@ static LogicalResult checkQuery(Operation *op, llama::KVType kv,
                            << ", expected a multiple of " << width;
 }
 
-LogicalResult RopeAppendOp::verify() {
+LogicalResult RopeAppendOp::verifySized() {
   const llama::KVType kv = getKv().getType();
   const int64_t width = kv.getHeads() * kv.getSize();
   if (failed(checkQuery(*this, kv, sizeOf(getQuery(), 1))))
@@ -294,7 +319,7 @@ LogicalResult RopeAppendOp::verify() {
                      {"value's width", sizeOf(getValue(), 1), width}});
 }
 
-LogicalResult QkvOp::verify() {
+LogicalResult QkvOp::verifySized() {
   const llama::KVType kv = getKv().getType();
   const int64_t width = kv.getHeads() * kv.getSize();
   const int64_t depth = sizeOf(getInput(), 1);
@@ -323,7 +348,7 @@ LogicalResult QkvOp::verify() {
               {"rotated query's width", sizeOf(getRotated(), 1), queryWidth}});
 }
 
-LogicalResult QkvProductsOp::verify() {
+LogicalResult QkvProductsOp::verifySized() {
   const int64_t depth = sizeOf(getInput(), 1);
   if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
     return failure();
@@ -347,7 +372,7 @@ static LogicalResult checkPartials(Operation *op, Value partials,
             config.getPartial()}});
 }
 
-LogicalResult AttentionOp::verify() {
+LogicalResult AttentionOp::verifySized() {
   const llama::KVType kv = getKv().getType();
   const int64_t queryWidth = sizeOf(getQuery(), 1);
   if (failed(checkQuery(*this, kv, queryWidth)))
@@ -364,7 +389,7 @@ LogicalResult AttentionOp::verify() {
                        << getQuery().getType();
 }
 
-LogicalResult AttentionMergeOp::verify() {
+LogicalResult AttentionMergeOp::verifySized() {
   if (getConfig().getFamily() != AttentionFamily::SplitKv)
     return emitOpError() << "config is " << getConfig()
                          << ", expected the split_kv family";
@@ -378,6 +403,60 @@ LogicalResult AttentionMergeOp::verify() {
     return success();
   return emitOpError() << "kvHeads is " << getKvHeads()
                        << ", expected a divisor of " << heads << " heads";
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+/// Tiles have names, and whole numbers from 0 on.
+static LogicalResult checkTiles(function_ref<InFlightDiagnostic()> emitError,
+                                DictionaryAttr tiles) {
+  for (const NamedAttribute &tile :
+       tiles ? tiles.getValue() : ArrayRef<NamedAttribute>()) {
+    auto size = dyn_cast<IntegerAttr>(tile.getValue());
+    if (!size || !size.getType().isSignlessInteger(64) || size.getInt() < 0 ||
+        size.getInt() > llama::largestSize)
+      return emitError() << "tile '" << tile.getName().getValue()
+                         << "': expected a size of 0 to " << llama::largestSize
+                         << " in i64, got " << tile.getValue();
+  }
+  return success();
+}
+
+LogicalResult
+MatmulConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                         MatmulFamily, int64_t rowBlock, DictionaryAttr tiles) {
+  if (rowBlock < 0 || rowBlock > llama::largestSize)
+    return emitError() << "#kernel.matmul_config expects a rowBlock of 0 to "
+                       << llama::largestSize << ", got " << rowBlock;
+  return checkTiles(emitError, tiles);
+}
+
+LogicalResult
+AttentionConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                            AttentionFamily family, int64_t splits,
+                            int64_t partial, DictionaryAttr tiles) {
+  const bool isSplit = family != AttentionFamily::Unsplit;
+  for (auto [name, size] :
+       {std::pair("splits", splits), std::pair("partial", partial)})
+    if (isSplit ? !llama::isSize(size) : size != 0)
+      return emitError() << "#kernel.attention_config expects " << name
+                         << " of "
+                         << (isSplit
+                                 ? "1 to " + std::to_string(llama::largestSize)
+                                 : "0 where keys are not split")
+                         << ", got " << size;
+  return checkTiles(emitError, tiles);
+}
+
+LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef, int64_t contextSize, StringRef,
+                                 StringRef, StringRef, StringRef, bool, bool) {
+  if (contextSize > 0 && contextSize <= longestContext)
+    return success();
+  return emitError() << "#kernel.target expects a context_size of 1 to "
+                     << longestContext << ", got " << contextSize;
 }
 
 //===----------------------------------------------------------------------===//
@@ -425,6 +504,10 @@ std::unique_ptr<Target> targetOf(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     module = op->getParentOfType<ModuleOp>();
+  if (!module) {
+    op->emitError("is in no module, which says what it is compiled for");
+    return nullptr;
+  }
   auto attr =
       module->getAttrOfType<TargetAttr>(KernelDialect::getTargetAttrName());
   if (!attr) {

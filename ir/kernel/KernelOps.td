@@ -60,12 +60,24 @@ def AnchorOpInterface : OpInterface<"AnchorOpInterface"> {
       (ins "const ::llamac::kernel::CostStep &":$step)>];
 }
 
-/// A launch: an op that does not say what it costs does not link.
+/// A launch: an op that does not say what it costs does not link. Its sizes are
+/// checked before anything is computed from them.
 class Kernel_AnchorOp<string mnemonic, list<Trait> traits = []>
     : Kernel_Op<mnemonic,
                 !listconcat([Pure, DeclareOpInterfaceMethods<
                                        AnchorOpInterface>], traits)> {
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What else holds of an op all of whose sizes are known and positive.
+    ::llvm::LogicalResult verifySized();
+  }];
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::verify() {
+      return ::llvm::failed(::llamac::kernel::checkSized(*this))
+                 ? ::llvm::failure()
+                 : verifySized();
+    }
+  }];
 }
 
 def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
@@ -97,12 +109,17 @@ def Kernel_WeightElement
     : Type<CPred<"::llvm::isa<::mlir::Float32Type, ::mlir::Float16Type, "
                  "::mlir::BFloat16Type, ::llamac::llama::QuantType>($_self)">,
            "f32, f16, bf16 or a block format">;
-def Kernel_Matrix : 2DTensorOf<[Kernel_WeightElement]>;
+def Kernel_Matrix
+    : RankedTensorOf<[Kernel_WeightElement],
+                     [HasAnyRankOfPred<[2]>, HasStaticShapePred],
+                     "statically shaped 2D tensor">;
 def Kernel_KV : Type<CPred<"::llvm::isa<::llamac::llama::KVType>($_self)">,
                      "!llama.kv", "::llamac::llama::KVType">;
 def Kernel_Indices : 1DTensorOf<[I32]>;         // tokens, positions, sequences, rows
 def Kernel_SamplingParams : 2DTensorOf<[I32]>;  // [rows, 4]
-def Kernel_Vector : 1DTensorOf<[F32]>;
+def Kernel_Vector
+    : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>, HasStaticShapePred],
+                     "statically shaped 1D tensor">;
 def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
 def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
 def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
@@ -146,6 +163,7 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
                         StringRefParameter<"", [{""}]>:$isa,
                         DefaultValuedParameter<"bool", "false">:$exact);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,6 +193,7 @@ def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
                         "int64_t":$rowBlock,
                         OptionalParameter<"::mlir::DictionaryAttr">:$tiles);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Kernel_AttentionFamily : I32EnumAttr<"AttentionFamily",
@@ -199,6 +218,7 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
                         "int64_t":$splits, "int64_t":$partial,
                         OptionalParameter<"::mlir::DictionaryAttr">:$tiles);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -470,7 +490,8 @@ def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise", [IsolatedFromAbove]> {
 // Collectives begin once all ranks have done the launches before them, and read
 // the input of each.
 
-def Kernel_Ranks : ConfinedAttr<I64Attr, [IntMinValue<2>]>;
+def Kernel_Ranks
+    : ConfinedAttr<I64Attr, [IntMinValue<2>, IntMaxValue<64>]>;
 
 def Kernel_AllReduceOp
     : Kernel_AnchorOp<"all_reduce", [AllTypesMatch<["input", "result"]>,

@@ -32,6 +32,9 @@
 
 namespace llamac::kernel {
 
+/// The most tokens of a sequence that a plan can be compiled for.
+inline constexpr int64_t longestContext = int64_t{1} << 20;
+
 /// A matrix that a launch on a GPU copies by boxes (runtime/plan/TensorMap.h):
 /// operand `operand` of the launch, rows without gaps; `rows` 0 stands for all
 /// that the operand has.

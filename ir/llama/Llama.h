@@ -15,6 +15,7 @@
 #define LLAMAC_IR_LLAMA_LLAMA_H
 
 #include "runtime/base/DataType.h"
+#include "runtime/base/ModelConfig.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -31,6 +32,13 @@
 #include "ir/llama/LlamaEnums.h.inc"
 
 namespace llamac::llama {
+
+/// The largest size that validateModelConfig() lets a model have: of two of
+/// them the product does not overflow.
+inline constexpr int64_t largestSize = (int64_t{1} << 31) - 1;
+
+/// Whether `size`, of a dimension, is known and that of something.
+inline bool isSize(int64_t size) { return size > 0 && size <= largestSize; }
 
 /// The name of `type` as the IR spells it.
 llvm::StringRef nameOf(DataType type);

@@ -138,21 +138,22 @@ int64_t llama::ranksOf(Operation *scope) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// Checks that the parameters `sizes` of `what` are positive.
-static LogicalResult
-checkPositive(function_ref<InFlightDiagnostic()> emitError, StringRef what,
-              ArrayRef<std::pair<StringRef, int64_t>> sizes) {
+/// Checks that the parameters `sizes` of `what` are sizes.
+static LogicalResult checkSizes(function_ref<InFlightDiagnostic()> emitError,
+                                StringRef what,
+                                ArrayRef<std::pair<StringRef, int64_t>> sizes) {
   for (auto [name, value] : sizes)
-    if (value <= 0)
+    if (!isSize(value))
       return emitError() << what << " expects " << name
-                         << " to be positive, got " << value;
+                         << (value <= 0 ? " to be positive, got "
+                                        : " below 2^31, got ")
+                         << value;
   return success();
 }
 
 LogicalResult KVType::verify(function_ref<InFlightDiagnostic()> emitError,
                              int64_t heads, int64_t size) {
-  return checkPositive(emitError, "!llama.kv",
-                       {{"heads", heads}, {"size", size}});
+  return checkSizes(emitError, "!llama.kv", {{"heads", heads}, {"size", size}});
 }
 
 StringRef llama::nameOf(DataType type) {
@@ -260,15 +261,15 @@ LogicalResult ModelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t vocab, int64_t maxContext,
                                 FloatAttr normEps, FloatAttr ropeTheta,
                                 BoolAttr) {
-  if (failed(checkPositive(emitError, "#llama.model",
-                           {{"dim", dim},
-                            {"layers", layers},
-                            {"heads", heads},
-                            {"kv_heads", kvHeads},
-                            {"head_size", headSize},
-                            {"ffn", ffn},
-                            {"vocab", vocab},
-                            {"max_context", maxContext}})))
+  if (failed(checkSizes(emitError, "#llama.model",
+                        {{"dim", dim},
+                         {"layers", layers},
+                         {"heads", heads},
+                         {"kv_heads", kvHeads},
+                         {"head_size", headSize},
+                         {"ffn", ffn},
+                         {"vocab", vocab},
+                         {"max_context", maxContext}})))
     return failure();
   if (heads % kvHeads != 0)
     return emitError() << "#llama.model expects kv_heads to divide heads, got "

@@ -18,11 +18,14 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace llamac::llama;
 
 namespace llamac::llama {
+
+static_assert(mostRanks == 64, "Llama_Ranks has the number too");
 
 /// One dimension of an operand, with the words that name it in messages.
 struct Dim {
@@ -66,6 +69,16 @@ public:
     return known.size;
   }
 
+  /// `a` times `b`; `?` where either is.
+  int64_t product(int64_t a, int64_t b) {
+    int64_t result = 0;
+    if (ShapedType::isDynamic(a) || ShapedType::isDynamic(b))
+      return ShapedType::kDynamic;
+    if (llvm::MulOverflow(a, b, result))
+      error("expects sizes whose product is one, got ", a, " and ", b);
+    return failed ? ShapedType::kDynamic : result;
+  }
+
   /// `whole` / `part`, which must divide it; neither may be unknown.
   int64_t quotient(Dim whole, Dim part) {
     if (ShapedType::isDynamic(whole.size) || ShapedType::isDynamic(part.size))
@@ -92,6 +105,9 @@ public:
 
   /// Adds the type of the next result: an f32 tensor, [rows] in i32, or `type`.
   void floats(ArrayRef<int64_t> shape) {
+    for (int64_t size : shape)
+      if (!ShapedType::isDynamic(size) && !isSize(size))
+        return error("expects sizes of 1 to ", largestSize, ", got ", size);
     types.push_back(RankedTensorType::get(shape, Float32Type::get(context)));
   }
   void indices(int64_t rows) {
@@ -138,8 +154,9 @@ LogicalResult WeightOp::verify() {
   if (getName().empty())
     return emitOpError("expects a name, got an empty one");
   RankedTensorType type = getResult().getType();
-  if (llvm::any_of(type.getShape(), [](int64_t size) { return size <= 0; }))
-    return emitOpError("expects positive dimensions, got ") << type;
+  if (!llvm::all_of(type.getShape(), isSize))
+    return emitOpError("expects sizes of 1 to ")
+           << largestSize << ", got " << type;
   if (auto quant = dyn_cast<QuantType>(type.getElementType()))
     if (type.getShape().back() % quant.getBlockElements() != 0)
       return emitOpError("expects rows of whole blocks of ")
@@ -215,7 +232,7 @@ void MergeHeadsOp::infer(ShapeInference &shapes, Adaptor op) {
     return shapes.error("expects the heads of x and their size to be static, "
                         "got ",
                         op.getX().getType());
-  shapes.floats({x[0], x[1] * x[2]});
+  shapes.floats({x[0], shapes.product(x[1], x[2])});
 }
 
 OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
@@ -302,9 +319,9 @@ void RopeOp::infer(ShapeInference &shapes, Adaptor op) {
   ArrayRef<int64_t> table = shapes.of(op.getTable(), 3);
   int64_t rows = shapes.same(
       {{"the rows of x", x[0]}, {"the rows of the table", table[0]}});
-  int64_t doubled = ShapedType::isDynamic(table[1]) ? table[1] : 2 * table[1];
-  int64_t size = shapes.same({{"the head size of x", x[2]},
-                              {"twice the pairs of the table", doubled}});
+  int64_t size = shapes.same(
+      {{"the head size of x", x[2]},
+       {"twice the pairs of the table", shapes.product(2, table[1])}});
   shapes.same({{"the last dimension of the table", table[2]},
                {"a cosine and a sine", 2}});
   shapes.floats({rows, x[1], size});
@@ -453,7 +470,8 @@ void AllGatherOp::infer(ShapeInference &shapes, Adaptor op) {
   if (ShapedType::isDynamic(x[1]))
     return shapes.error("expects the columns of x to be static, got ",
                         op.getX().getType());
-  shapes.floats({x[0], x[1] * static_cast<int64_t>(op.getRanks())});
+  shapes.floats(
+      {x[0], shapes.product(x[1], static_cast<int64_t>(op.getRanks()))});
 }
 
 //===----------------------------------------------------------------------===//

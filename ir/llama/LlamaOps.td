@@ -553,7 +553,8 @@ def Llama_AttentionOp : Llama_InferredOp<"attention", Llama_RowWiseOfSome> {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-def Llama_Ranks : ConfinedAttr<I64Attr, [IntMinValue<2>]>;
+def Llama_Ranks
+    : ConfinedAttr<I64Attr, [IntMinValue<2>, IntMaxValue<64>]>;
 
 class Llama_CollectiveOp<string opMnemonic>
     : Llama_InferredOp<opMnemonic, Llama_RowWise> {

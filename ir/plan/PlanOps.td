@@ -122,6 +122,12 @@ def Plan_TensorMapAttr : AttrDef<PlanDialect, "TensorMap"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+/// Sizes and places in memory, whose sums do not overflow.
+def Plan_Bytes
+    : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<0x1000000000000>]>;
+def Plan_Rows : ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<0x100000>]>;
+def Plan_Window : ConfinedAttr<I64Attr, [IntPositive]>;
+
 //===----------------------------------------------------------------------===//
 // Kernels and programs
 //===----------------------------------------------------------------------===//
@@ -184,8 +190,9 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
 def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
                                           NoTerminator]> {
   let summary = "The launches of a step of at most `max_rows` rows";
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$max_rows,
-                       I64Attr:$max_logits_rows, OptionalAttr<I64Attr>:$arena_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_Rows:$max_rows,
+                       Plan_Rows:$max_logits_rows,
+                       OptionalAttr<Plan_Bytes>:$arena_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name $body attr-dict";
 }
@@ -199,7 +206,7 @@ def Plan_InputOp : Plan_Op<"input", [Pure]> {
   let description = [{
     A page table is that of the layers that see all keys or a `window` of them.
   }];
-  let arguments = (ins Plan_InputRole:$role, OptionalAttr<I64Attr>:$window);
+  let arguments = (ins Plan_InputRole:$role, OptionalAttr<Plan_Window>:$window);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$role (`window` $window^)? attr-dict";
 }
@@ -226,7 +233,8 @@ def Plan_KvOp : Plan_Op<"kv", [Pure]> {
     With a `window` no row sees more keys than that, so that newer tokens may
     take the place of older ones.
   }];
-  let arguments = (ins I64Attr:$layer, OptionalAttr<I64Attr>:$window);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$layer,
+                       OptionalAttr<Plan_Window>:$window);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "`layer` $layer (`window` $window^)? attr-dict";
 }
@@ -237,7 +245,7 @@ def Plan_BufferOp : Plan_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
     A buffer is live from the first launch that uses it to the last; buffers
     whose live ranges do not overlap may share bytes.
   }];
-  let arguments = (ins I64Attr:$bytes, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Plan_Bytes:$bytes, OptionalAttr<Plan_Bytes>:$offset);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$bytes (`at` $offset^)? attr-dict";
 }
@@ -249,7 +257,8 @@ def Plan_ExchangeOp : Plan_Op<"exchange", [MemoryEffects<[MemAlloc]>]> {
     `plan.peers` of them reads those of all ranks. Exchanges take turns between
     the halves, so that a rank that goes on writes where nobody reads.
   }];
-  let arguments = (ins I64Attr:$bytes, I64Attr:$half);
+  let arguments = (ins Plan_Bytes:$bytes,
+                       ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1>]>:$half);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$bytes `half` $half attr-dict";
 }
@@ -268,7 +277,7 @@ def Plan_CountersOp : Plan_Op<"counters", [Pure]> {
     zeroes them when it loads a plan; each launch that updates them leaves them
     zero.
   }];
-  let arguments = (ins I64Attr:$bytes);
+  let arguments = (ins Plan_Bytes:$bytes);
   let results = (outs Plan_Memory:$memory);
   let assemblyFormat = "$bytes attr-dict";
 }

@@ -37,9 +37,12 @@ struct AssignWeightFormats
     }
     Type f32 = Float32Type::get(&getContext());
     std::unique_ptr<kernel::Target> target;
-    if (getOperation()->getParentOp()->hasAttr(
-            kernel::KernelDialect::getTargetAttrName()))
-      target = kernel::targetOf(getOperation());
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    if (module && module->hasAttr(kernel::KernelDialect::getTargetAttrName())) {
+      target = kernel::targetOf(module);
+      if (!target)
+        return signalPassFailure();
+    }
     getOperation().walk([&](llama::WeightOp weight) {
       auto type = cast<RankedTensorType>(weight.getType());
       Type element = type.getRank() == 1 ? f32 : matrixElement;

@@ -21,10 +21,15 @@ struct AttachTarget : impl::AttachTargetBase<AttachTarget> {
   using AttachTargetBase::AttachTargetBase;
 
   void runOnOperation() override {
-    getOperation()->setAttr(
-        kernel::KernelDialect::getTargetAttrName(),
-        kernel::TargetAttr::get(&getContext(), name, context, kvType, gpu,
-                                tuneCpu, /*isa=*/"", exact));
+    auto emitError = [&] { return getOperation().emitError(); };
+    const auto target = kernel::TargetAttr::getChecked(
+        llvm::function_ref<InFlightDiagnostic()>(emitError), &getContext(),
+        StringRef(name.getValue()), context.getValue(),
+        StringRef(kvType.getValue()), StringRef(gpu.getValue()),
+        StringRef(tuneCpu.getValue()), /*isa=*/StringRef(), exact.getValue());
+    if (!target)
+      return signalPassFailure();
+    getOperation()->setAttr(kernel::KernelDialect::getTargetAttrName(), target);
     if (!kernel::targetOf(getOperation()))
       signalPassFailure();
   }

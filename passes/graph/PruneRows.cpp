@@ -117,8 +117,9 @@ private:
 
 struct PruneRows : impl::PruneRowsBase<PruneRows> {
   void runOnOperation() override {
-    for (Block &block : getOperation().getBody())
-      Pruning(block).run();
+    if (failed(checkOneBlock(getOperation())))
+      return signalPassFailure();
+    Pruning(getOperation().getBody().front()).run();
   }
 };
 

@@ -284,6 +284,11 @@ LogicalResult Sharding::shard(llama::WeightOp weight) {
     return success();
   const int64_t parts = row->isOfKvHeads ? kvParts : ranks;
   RankedTensorType type = weight.getResult().getType();
+  if (weight.getShard())
+    return weight.emitError("is split already");
+  if (row->dim >= type.getRank())
+    return weight.emitError("is split by columns: expected a matrix, got ")
+           << type;
   SmallVector<int64_t> shape(type.getShape());
   const FailureOr<int64_t> part = partOf(weight, shape[row->dim], parts,
                                          row->dim == 0 ? "rows" : "columns");
@@ -345,6 +350,11 @@ LogicalResult Sharding::shard(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isSplit(operand.get()) || isa<llama::KVType>(operand.get().getType()))
       continue;
+    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+        !type || type.getRank() != 2)
+      return op.emitError("gives a part of ")
+             << operand.get().getType()
+             << ", expected rows, whose columns can be gathered";
     builder.setInsertionPoint(op);
     auto gather = builder.create<llama::AllGatherOp>(
         operand.get().getLoc(), operand.get(),
@@ -375,6 +385,8 @@ struct Shard : impl::ShardBase<Shard> {
 
   void runOnOperation() override {
     func::FuncOp step = getOperation();
+    if (failed(checkOneBlock(step)))
+      return signalPassFailure();
     if (reproducible && failed(checkLeaves(step)))
       return signalPassFailure();
     const OwningOpRef<func::FuncOp> before = step.clone();

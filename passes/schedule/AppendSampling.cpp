@@ -22,6 +22,8 @@ namespace {
 struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
+    if (failed(checkOneBlock(func)))
+      return signalPassFailure();
     const FunctionType type = func.getFunctionType();
     if (type.getNumResults() < 2 ||
         !isa<llama::KVType>(type.getResults().back())) {

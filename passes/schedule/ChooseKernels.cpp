@@ -27,13 +27,9 @@ using kernel::AttentionOp;
 struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
   void runOnOperation() override {
     func::FuncOp func = getOperation();
-    auto maxRows = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
-    auto maxLogitsRows =
-        func->getAttrOfType<IntegerAttr>("llamac.max_logits_rows");
-    if (!maxRows || !maxLogitsRows) {
-      func.emitError("has no row bounds: run specialise-rows first");
+    const FailureOr<RowBounds> bounds = rowBoundsOf(func);
+    if (failed(bounds) || failed(checkOneBlock(func)))
       return signalPassFailure();
-    }
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
     if (!target)
       return signalPassFailure();
@@ -41,9 +37,8 @@ struct ChooseKernels : impl::ChooseKernelsBase<ChooseKernels> {
     for (Operation &op : func.getBody().front()) {
       if (!isa_and_nonnull<kernel::KernelDialect>(op.getDialect()))
         continue;
-      const bool isOfLogits = rows.of(&op) == plan::RowSymbol::LogitsRows;
-      if (Attribute config = target->chooseConfig(
-              &op, (isOfLogits ? maxLogitsRows : maxRows).getInt()))
+      if (Attribute config =
+              target->chooseConfig(&op, bounds->of(rows.of(&op))))
         op.setAttr("config", config);
     }
     func.walk([](AttentionOp op) {

@@ -29,16 +29,20 @@ struct FuseEmbed : impl::FuseEmbedBase<FuseEmbed> {
   using FuseEmbedBase::FuseEmbedBase;
 
   void runOnOperation() override {
-    fuse();
+    if (failed(checkOneBlock(getOperation())))
+      return signalPassFailure();
+    const char *why = fuse();
     if (explain)
-      getOperation().walk([](kernel::RopeTableOp table) {
-        remarkNotFused(table.getLoc())
-            << "no embedding of the same rows is without a table";
+      getOperation().walk([&](kernel::RopeTableOp table) {
+        remarkNotFused(table.getLoc()) << why;
       });
   }
 
 private:
-  void fuse() {
+  /// Gives what keeps those tables that are left from being fused.
+  const char *fuse() {
+    const char *noEmbedding =
+        "no embedding of the same rows is without a table";
     kernel::EmbedOp embed;
     kernel::RopeTableOp table;
     for (Operation &op : getOperation().getBody().front()) {
@@ -51,13 +55,22 @@ private:
         table = found;
     }
     if (!embed || !table)
-      return;
-    // Both come after the embedding table.
-    Operation *first = embed->isBeforeInBlock(table) ? embed : table;
-    OpBuilder builder(first);
-    if (Operation *weight = embed.getTable().getDefiningOp())
-      if (!weight->isBeforeInBlock(first))
-        builder.setInsertionPointAfter(weight);
+      return noEmbedding;
+    // At the earlier of both, or behind the last operand that comes after it;
+    // what reads either has to come later still.
+    Operation *place = embed->isBeforeInBlock(table) ? embed : table;
+    for (Value operand : embed->getOperands())
+      if (Operation *maker = operand.getDefiningOp())
+        if (place->isBeforeInBlock(maker))
+          place = maker;
+    auto isLater = [&](Operation *reader) {
+      return place->isBeforeInBlock(reader);
+    };
+    if (!llvm::all_of(embed->getUsers(), isLater) ||
+        !llvm::all_of(table->getUsers(), isLater))
+      return "a reader comes ahead of what the embedding reads";
+    OpBuilder builder(embed);
+    builder.setInsertionPointAfter(place);
     auto both = builder.create<kernel::EmbedOp>(
         builder.getFusedLoc({embed.getLoc(), table.getLoc()}),
         embed.getResult().getType(), table.getResult().getType(),
@@ -67,6 +80,7 @@ private:
     table.getResult().replaceAllUsesWith(both.getCosSin());
     embed->erase();
     table->erase();
+    return noEmbedding;
   }
 };
 

@@ -22,6 +22,10 @@ static const char *whyNotPrologue(OpOperand &use) {
   auto product = dyn_cast<kernel::MatmulOp>(use.getOwner());
   if (!product)
     return "a reader is no product";
+  auto norm = use.get().getDefiningOp<kernel::RmsNormOp>();
+  if (norm.getWeight().getType().getDimSize(0) !=
+      norm.getInput().getType().getDimSize(1))
+    return "it is one of parts of rows";
   if (use.getOperandNumber() != 0)
     return "a product reads it in its epilogue";
   if (product.getNormWeight())

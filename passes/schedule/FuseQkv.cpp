@@ -34,7 +34,7 @@ using kernel::RopeAppendOp;
 static bool isPlain(MatmulOp product) {
   Block &epilogue = product.getEpilogue().front();
   return product.getWeights().size() == 1 && product.getExtras().empty() &&
-         llvm::hasSingleElement(epilogue);
+         !product.getLeaves() && llvm::hasSingleElement(epilogue);
 }
 
 /// The vector that `product` adds to its one accumulator before it stores that;
@@ -42,7 +42,7 @@ static bool isPlain(MatmulOp product) {
 static Value biasOf(MatmulOp product) {
   Block &epilogue = product.getEpilogue().front();
   if (product.getWeights().size() != 1 || product.getExtras().size() != 1 ||
-      epilogue.getOperations().size() != 2)
+      product.getLeaves() || epilogue.getOperations().size() != 2)
     return {};
   Value bias = product.getExtras().front();
   auto sum = dyn_cast<arith::AddFOp>(epilogue.front());

@@ -37,7 +37,8 @@ namespace {
 /// [rows, a, b] as [rows, a * b]; other types as they are.
 static Type flattened(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || tensor.getRank() != 3)
+  if (!tensor || tensor.getRank() != 3 ||
+      !llvm::all_of(tensor.getShape().drop_front(), llama::isSize))
     return type;
   return RankedTensorType::get(
       {tensor.getDimSize(0), tensor.getDimSize(1) * tensor.getDimSize(2)},
@@ -76,8 +77,8 @@ public:
       : func(func), builder(func.getContext()) {}
 
   LogicalResult run() {
-    if (!llvm::hasSingleElement(func.getBody()))
-      return func.emitError("expected a body of one block");
+    if (failed(checkOneBlock(func)))
+      return failure();
     Block &block = func.getBody().front();
     for (BlockArgument arg : block.getArguments())
       mapping.map(arg, arg);

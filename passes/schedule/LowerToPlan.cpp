@@ -18,6 +18,9 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 
@@ -218,6 +221,14 @@ static IntegerAttr windowOf(Value cache) {
   return {};
 }
 
+/// `a` times `b`; the largest number where that overflows, which no memory is
+/// allowed to have.
+static int64_t times(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return llvm::MulOverflow(a, b, result) ? std::numeric_limits<int64_t>::max()
+                                         : result;
+}
+
 /// Turns one function into one program.
 class ProgramBuilder {
 public:
@@ -246,7 +257,7 @@ private:
   }
 
   Value countersOf(int64_t words) {
-    const int64_t bytes = words * static_cast<int64_t>(sizeof(uint32_t));
+    const int64_t bytes = times(words, sizeof(uint32_t));
     if (!counters) {
       // Ahead of every launch, so that all may use it.
       OpBuilder::InsertionGuard guard(builder);
@@ -257,10 +268,6 @@ private:
     return counters;
   }
 
-  int64_t maxRowsOf(RowSymbol symbol) const {
-    return symbol == RowSymbol::LogitsRows ? maxLogitsRows : maxRows;
-  }
-
   Value buffer(Location loc, int64_t bytes) {
     return builder.create<plan::BufferOp>(loc, bytes, IntegerAttr());
   }
@@ -269,9 +276,9 @@ private:
   /// they do.
   Value resultBuffer(Value value, RowSymbol symbol) {
     auto type = cast<RankedTensorType>(value.getType());
-    int64_t bytes = type.getElementTypeBitWidth() / 8 * maxRowsOf(symbol);
+    int64_t bytes = times(bounds.of(symbol), type.getElementTypeBitWidth() / 8);
     for (int64_t size : type.getShape().drop_front())
-      bytes *= size;
+      bytes = times(bytes, size);
     if (!isForAllRanks(value))
       return buffer(value.getLoc(), bytes);
     const int64_t half = exchanges++ % 2;
@@ -308,8 +315,7 @@ private:
   KernelTable &kernels;
   const StepRows rows;
   OpBuilder builder;
-  int64_t maxRows = 0;
-  int64_t maxLogitsRows = 0;
+  RowBounds bounds;
   int64_t exchanges = 0;     ///< Made so far.
   plan::CountersOp counters; ///< As many as the launch that needs most.
   llvm::DenseMap<Value, Value> memory;
@@ -318,16 +324,14 @@ private:
 };
 
 LogicalResult ProgramBuilder::run(ModuleOp module) {
-  auto rowsAttr = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
-  auto logitsAttr = func->getAttrOfType<IntegerAttr>("llamac.max_logits_rows");
-  if (!rowsAttr || !logitsAttr)
-    return func.emitError("has no row bounds: run specialise-rows first");
-  maxRows = rowsAttr.getInt();
-  maxLogitsRows = logitsAttr.getInt();
-
+  const FailureOr<RowBounds> known = rowBoundsOf(func);
+  if (failed(known))
+    return failure();
+  bounds = *known;
   builder.setInsertionPointToEnd(module.getBody());
-  auto program = builder.create<plan::ProgramOp>(
-      func.getLoc(), func.getName(), maxRows, maxLogitsRows, IntegerAttr());
+  auto program = builder.create<plan::ProgramOp>(func.getLoc(), func.getName(),
+                                                 bounds.rows, bounds.logitsRows,
+                                                 IntegerAttr());
   builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   for (BlockArgument argument : func.getArguments()) {
     const llama::StepRoleAttr role = llama::roleOf(argument);
@@ -355,6 +359,9 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
     return success();
   }
   if (isa<func::ReturnOp>(op)) {
+    if (op->getNumOperands() == 0 ||
+        !isa<RankedTensorType>(op->getOperand(0).getType()))
+      return op->emitError("expected logits as the first result");
     builder.create<plan::LogitsOp>(op->getLoc(), memoryOf(op->getOperand(0)));
     // Behind the caches come the tokens of a step that samples.
     for (Value result : op->getOperands().drop_front())
@@ -392,10 +399,11 @@ LogicalResult ProgramBuilder::launch(Operation *op) {
   if (pages)
     args.push_back(input(InputRole::PageTable, pages.getWindowAttr()));
   if (geometry.getWorkspace())
-    args.push_back(
-        buffer(op->getLoc(), geometry.getWorkspace() * maxRowsOf(symbol)));
+    args.push_back(buffer(op->getLoc(),
+                          times(bounds.of(symbol), geometry.getWorkspace())));
   if (geometry.getCounters())
-    args.push_back(countersOf(geometry.getCounters() * maxRowsOf(symbol)));
+    args.push_back(
+        countersOf(times(bounds.of(symbol), geometry.getCounters())));
   // Peers are written by other ranks.
   bool barrier = llvm::any_of(
       args, [](Value arg) { return arg.getDefiningOp<plan::PeersOp>(); });
@@ -431,6 +439,8 @@ struct LowerToPlan : impl::LowerToPlanBase<LowerToPlan> {
     KernelTable kernels(module, *target);
     SmallVector<func::FuncOp> funcs(module.getOps<func::FuncOp>());
     for (func::FuncOp func : funcs) {
+      if (failed(checkOneBlock(func)))
+        return signalPassFailure();
       if (failed(ProgramBuilder(func, *target, kernels).run(module)))
         return signalPassFailure();
       func.erase();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/schedule/StepRows.h"
 
 using namespace mlir;
 
@@ -35,12 +36,10 @@ struct SparsifyAttention : impl::SparsifyAttentionBase<SparsifyAttention> {
               << target->name() << ", got " << topK.getValue();
       return signalPassFailure();
     }
-    auto maxRows = func->getAttrOfType<IntegerAttr>("llamac.max_rows");
-    if (!maxRows) {
-      func.emitError("has no row bounds: run specialise-rows first");
+    const FailureOr<RowBounds> bounds = rowBoundsOf(func);
+    if (failed(bounds))
       return signalPassFailure();
-    }
-    if (maxRows.getInt() != 1)
+    if (bounds->rows != 1)
       return;
     func.walk([&](kernel::AttentionOp op) {
       const llama::ApproximationAttr known = op.getApproximationAttr();

@@ -27,6 +27,8 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
       module.emitError("no function @step to specialise by rows");
       return signalPassFailure();
     }
+    if (failed(checkOneBlock(step)))
+      return signalPassFailure();
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(module);
     if (!target)
       return signalPassFailure();

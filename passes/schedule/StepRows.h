@@ -8,7 +8,8 @@
 //
 // The first dimension of a step's value counts the step's tokens or its logits
 // rows. The roles of the arguments say which it is for them; a gather of rows
-// has those that it takes, and every other op those of its first operand.
+// has those that it takes, and every other op those of its first operand that
+// has rows, which weights have not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,19 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace llamac {
+
+/// The most rows of a step, and of those that reach lm_head.
+struct RowBounds {
+  int64_t rows = 0, logitsRows = 0;
+
+  int64_t of(plan::RowSymbol symbol) const {
+    return symbol == plan::RowSymbol::LogitsRows ? logitsRows : rows;
+  }
+};
+
+/// What specialise-rows has said of `func`; failure, with an error, where it
+/// has not.
+mlir::FailureOr<RowBounds> rowBoundsOf(mlir::func::FuncOp func);
 
 class StepRows {
 public:

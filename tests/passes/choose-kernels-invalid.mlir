@@ -57,3 +57,12 @@ module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 6
     return
   }
 }
+
+// -----
+
+// expected-error @below {{target cpu: expected levels of portable, x86-64-v3, x86-64-v4-vnni, x86-64-v4-bf16, x86-64-v4-amx, got x86-64-v2}}
+module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 64, isa = "portable,x86-64-v2">} {
+  func.func @unknown_level(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
+    return
+  }
+}

@@ -45,3 +45,28 @@ func.func @alone(%pos: tensor<?xi32>) -> tensor<?x2x2xf32> {
   %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
   return %t : tensor<?x2x2xf32>
 }
+
+// A reader of the table comes ahead of the embedding's weight.
+// CHECK-LABEL: func.func @read_early
+// CHECK: kernel.rope_table
+// CHECK: kernel.embed %{{.*}}, %{{.*}} : (
+func.func @read_early(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %q: tensor<?x4xf32>, %kv: !llama.kv<heads = 1, size = 4>, %s: tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x4xf32>) {
+  %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  %r, %kv1 = kernel.rope_append %q, %q, %q, %t into %kv at %pos, %s
+    : (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x2x2xf32>, !llama.kv<heads = 1, size = 4>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x4xf32>, !llama.kv<heads = 1, size = 4>)
+  %w = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %x = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  return %x, %r : tensor<?x8xf32>, tensor<?x4xf32>
+}
+
+// The rank comes behind both.
+// CHECK-LABEL: func.func @rank_last
+// CHECK: kernel.gather_rows
+// CHECK-NEXT: kernel.embed {{.*}} cos_sin(
+// CHECK-NOT: kernel.rope_table
+func.func @rank_last(%tokens: tensor<?xi32>, %pos: tensor<?xi32>, %w: tensor<9x8xbf16>, %ranks: tensor<?xi32>) -> (tensor<?x8xf32>, tensor<?x2x2xf32>) {
+  %t = kernel.rope_table %pos {frequencies = dense<[1.0, 0.1]> : tensor<2xf64>} : (tensor<?xi32>) -> tensor<?x2x2xf32>
+  %r = kernel.gather_rows %ranks, %pos : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %x = kernel.embed %tokens, %w rank(%r) : (tensor<?xi32>, tensor<9x8xbf16>, tensor<?xi32>) -> tensor<?x8xf32>
+  return %x, %t : tensor<?x8xf32>, tensor<?x2x2xf32>
+}

@@ -122,3 +122,16 @@ func.func @into_the_append(%q: tensor<?x32xf32>, %k: tensor<?x16xf32>, %qn: tens
     : (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return %2#0 : tensor<?x32xf32>
 }
+
+// A norm of parts of rows is none that a product makes.
+// CHECK-LABEL: func.func @of_parts
+// CHECK: %[[Y:.*]] = kernel.rms_norm
+// CHECK: kernel.matmul %[[Y]], %{{[a-z0-9]*}} epilogue {
+func.func @of_parts(%x: tensor<?x8xf32>, %n: tensor<4xf32>, %w: tensor<4x8xbf16>) -> tensor<?x4xf32> {
+  %0 = kernel.rms_norm %x, %n {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<4xf32>) -> tensor<?x8xf32>
+  %1 = kernel.matmul %0, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}

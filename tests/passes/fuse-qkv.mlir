@@ -238,3 +238,25 @@ func.func @biases_and_norms(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %b: te
     : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<?x16xf32>, !kv)
   return %turned, %new : tensor<?x16xf32>, !kv
 }
+
+// -----
+
+!kv = !llama.kv<heads = 2, size = 8>
+
+// The leaves of a sum would be lost.
+// CHECK-LABEL: func.func @query_by_leaves
+// CHECK: kernel.rope_append
+func.func @query_by_leaves(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv) {
+  %q = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {leaves = 2 : i64} : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  %k = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x64xf32>, tensor<16x64xbf16>) -> tensor<?x16xf32>
+  // expected-remark @below {{not fused: the query is not a plain product}}
+  %turned, %new = kernel.rope_append %q, %k, %k, %t into %kv at %p, %s
+    : (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !kv)
+  return %turned, %new : tensor<?x16xf32>, !kv
+}

@@ -49,3 +49,24 @@ func.func @attention_without_config(%tokens: tensor<?xi32> {llama.role = #llama.
   %0 = kernel.attention %x over %kv at %pos, %seq {scale = 0.25 : f64} : (tensor<?x8xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }
+
+// -----
+
+func.func @nothing_given() attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
+  // expected-error @below {{expected logits as the first result}}
+  return
+}
+
+// -----
+
+// expected-error @below {{llamac.max_rows: expected 1 to 1048576 in i64, got -1 : i64}}
+func.func @rows_below_none() attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = -1 : i64} {
+  return
+}
+
+// -----
+
+// expected-error @below {{llamac.max_logits_rows: expected 1 to 1048576 in i64, got 1 : i8}}
+func.func @rows_of_another_type() attributes {llamac.max_logits_rows = 1 : i8, llamac.max_rows = 1 : i64} {
+  return
+}

@@ -203,3 +203,24 @@ func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %p
   } : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %4 : tensor<?x8xf32>
 }
+
+// -----
+
+// What a vector is added to says which rows they are, wherever it stands.
+// CHECK-LABEL: plan.program @vector_first
+// CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
+// CHECK: plan.launch @gather_rows{{.*}} rows logits_rows
+// CHECK: plan.launch @pointwise{{.*}} rows logits_rows barrier
+func.func @vector_first(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %wanted: tensor<?xi32> {llama.role = #llama.role<logits_rows>}, %kv: !llama.kv<heads = 1, size = 8> {llama.role = #llama.role<kv, layer = 0>})
+    -> (tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>) attributes {llamac.max_logits_rows = 2 : i64, llamac.max_rows = 4 : i64} {
+  %e = llama.weight "tok_embeddings" : tensor<9x8xbf16>
+  %b = llama.weight "bias" : tensor<8xf32>
+  %x = kernel.embed %tokens, %e : (tensor<?xi32>, tensor<9x8xbf16>) -> tensor<?x8xf32>
+  %l = kernel.gather_rows %x, %wanted : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<?x8xf32>
+  %y = kernel.pointwise %b, %l body {
+  ^bb0(%a: f32, %c: f32):
+    %s = arith.addf %a, %c : f32
+    kernel.yield %s
+  } : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y, %kv : tensor<?x8xf32>, !llama.kv<heads = 1, size = 8>
+}

@@ -11,7 +11,7 @@ func.func @embed_tokens_rank(%t: tensor<?x1xi32>, %w: tensor<9x8xf32>) {
 // -----
 
 func.func @embed_table_rank(%t: tensor<?xi32>, %w: tensor<8xf32>) {
-  // expected-error @below {{'kernel.embed' op operand #1 must be 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<8xf32>'}}
+  // expected-error @below {{'kernel.embed' op operand #1 must be statically shaped 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<8xf32>'}}
   %0 = kernel.embed %t, %w : (tensor<?xi32>, tensor<8xf32>) -> tensor<?x8xf32>
   return
 }
@@ -99,7 +99,7 @@ func.func @norm_input_rank(%x: tensor<8xf32>, %w: tensor<8xf32>) {
 // -----
 
 func.func @norm_weight_rank(%x: tensor<?x8xf32>, %w: tensor<1x8xf32>) {
-  // expected-error @below {{'kernel.rms_norm' op operand #1 must be 1D tensor of 32-bit float values, but got 'tensor<1x8xf32>'}}
+  // expected-error @below {{'kernel.rms_norm' op operand #1 must be statically shaped 1D tensor of 32-bit float values, but got 'tensor<1x8xf32>'}}
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<1x8xf32>) -> tensor<?x8xf32>
   return
 }
@@ -234,7 +234,7 @@ func.func @matmul_three_weights(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %w1:
 // -----
 
 func.func @matmul_weight_rank(%x: tensor<?x8xf32>, %w0: tensor<8xbf16>) {
-  // expected-error @below {{'kernel.matmul' op operand #1 must be variadic of 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<8xbf16>'}}
+  // expected-error @below {{'kernel.matmul' op operand #1 must be variadic of statically shaped 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<8xbf16>'}}
   %0 = kernel.matmul %x, %w0 epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -306,7 +306,7 @@ func.func @matmul_eps_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
 // -----
 
 func.func @matmul_norm_rank(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<1x8xf32>) {
-  // expected-error @below {{'kernel.matmul' op operand #2 must be 1D tensor of 32-bit float values, but got 'tensor<1x8xf32>'}}
+  // expected-error @below {{'kernel.matmul' op operand #2 must be statically shaped 1D tensor of 32-bit float values, but got 'tensor<1x8xf32>'}}
   %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -719,8 +719,8 @@ func.func @merge_positions_rank(%q: tensor<?x4x2x10xf32>, %p: tensor<i32>) {
 // -----
 
 func.func @merge_family(%q: tensor<?x4x2x10xf32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'kernel.attention_merge' op config is #kernel.attention_config<family = unsplit, splits = 2, partial = 10>, expected the split_kv family}}
-  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = unsplit, splits = 2, partial = 10>, kvHeads = 2 : i64, scale = 0.5 : f64}
+  // expected-error @below {{'kernel.attention_merge' op config is #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, expected the split_kv family}}
+  %0 = kernel.attention_merge %q at %p {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, kvHeads = 2 : i64, scale = 0.5 : f64}
     : (tensor<?x4x2x10xf32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
@@ -832,7 +832,7 @@ func.func @qkv_turned_width(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: te
 // -----
 
 func.func @qkv_query_weight_type(%x: tensor<?x64xf32>, %q: tensor<32x64xi8>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.qkv' op operand #1 must be 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<32x64xi8>'}}
+  // expected-error @below {{'kernel.qkv' op operand #1 must be statically shaped 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<32x64xi8>'}}
   %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s
     : (tensor<?x64xf32>, tensor<32x64xi8>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return
@@ -859,7 +859,7 @@ func.func @qkv_query_weight_rows(%x: tensor<?x64xf32>, %q: tensor<24x64xbf16>, %
 // -----
 
 func.func @qkv_key_weight_rank(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.qkv' op operand #2 must be 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<16xbf16>'}}
+  // expected-error @below {{'kernel.qkv' op operand #2 must be statically shaped 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<16xbf16>'}}
   %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return
@@ -1156,3 +1156,74 @@ func.func @leaves_that_do_not_divide(%x: tensor<?x8xf32>, %w: tensor<4x8xbf16>) 
   } {leaves = 16 : i64} : (tensor<?x8xf32>, tensor<4x8xbf16>) -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @no_depth(%x: tensor<?x0xf32>, %w: tensor<4x0xbf16>) {
+  // expected-error @below {{'kernel.matmul' op takes or gives 'tensor<?x0xf32>', expected sizes of 1 to 2147483647, of which rows alone may be dynamic}}
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } : (tensor<?x0xf32>, tensor<4x0xbf16>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @norm_by_nothing(%x: tensor<?x8xf32>, %w: tensor<0xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op takes or gives 'tensor<0xf32>', expected sizes of 1 to 2147483647}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<0xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @width_unknown(%x: tensor<?x?xf32>, %w: tensor<8xf32>) {
+  // expected-error @below {{'kernel.rms_norm' op takes or gives 'tensor<?x?xf32>', expected sizes of 1 to 2147483647}}
+  %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x?xf32>, tensor<8xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @table_of_unknown_rows(%tokens: tensor<?xi32>, %w: tensor<?x8xbf16>) {
+  // expected-error @below {{'kernel.embed' op operand #1 must be statically shaped 2D tensor of f32, f16, bf16 or a block format values, but got 'tensor<?x8xbf16>'}}
+  %0 = kernel.embed %tokens, %w : (tensor<?xi32>, tensor<?x8xbf16>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @too_wide(%x: tensor<?x4294967296xf32>) {
+  // expected-error @below {{'kernel.all_gather' op takes or gives 'tensor<?x4294967296xf32>', expected sizes of 1 to 2147483647}}
+  %0 = kernel.all_gather %x over 2 : (tensor<?x4294967296xf32>) -> tensor<?x8589934592xf32>
+  return
+}
+
+// -----
+
+func.func @too_many_ranks(%x: tensor<?x8xf32>) {
+  // expected-error @below {{'kernel.all_reduce' op attribute 'ranks' failed to satisfy constraint}}
+  %0 = kernel.all_reduce %x over 65 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{tile 'panels': expected a size of 0 to 2147483647 in i64, got "two"}}
+func.func @tiles_without_a_size() attributes {a = #kernel.matmul_config<family = gemv, rowBlock = 1, tiles = {panels = "two"}>}
+
+// -----
+
+// expected-error @below {{#kernel.matmul_config expects a rowBlock of 0 to 2147483647, got -1}}
+func.func @rows_below_none() attributes {a = #kernel.matmul_config<family = gemv, rowBlock = -1>}
+
+// -----
+
+// expected-error @below {{#kernel.attention_config expects splits of 1 to 2147483647, got 0}}
+func.func @split_into_nothing() attributes {a = #kernel.attention_config<family = split_kv, splits = 0, partial = 10>}
+
+// -----
+
+// expected-error @below {{#kernel.target expects a context_size of 1 to 1048576, got 0}}
+module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 0>} {}

@@ -61,7 +61,7 @@ func.func @empty_name() {
 // -----
 
 func.func @empty_dimension() {
-  // expected-error @below {{'llama.weight' op expects positive dimensions, got 'tensor<0x32xf32>'}}
+  // expected-error @below {{'llama.weight' op expects sizes of 1 to 2147483647, got 'tensor<0x32xf32>'}}
   %0 = llama.weight "w" : tensor<0x32xf32>
   return
 }

@@ -130,3 +130,37 @@ plan.kernel @map_of_another_kind(activation, weight, result) family "embed" role
 ^bb0(%x: tensor<?xi32>, %table: tensor<4x8xf32>):
   %0 = kernel.embed %x, %table : (tensor<?xi32>, tensor<4x8xf32>) -> tensor<?x8xf32>
 }
+
+// -----
+
+plan.program @buffer_of_less_than_nothing {
+  // expected-error @below {{'plan.buffer' op attribute 'bytes' failed to satisfy constraint}}
+  %x = plan.buffer -64
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+
+// -----
+
+plan.program @place_past_any_memory {
+  // expected-error @below {{'plan.buffer' op attribute 'offset' failed to satisfy constraint}}
+  %x = plan.buffer 64 at 9223372036854775807
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+
+// -----
+
+plan.program @third_half {
+  // expected-error @below {{'plan.exchange' op attribute 'half' failed to satisfy constraint}}
+  %x = plan.exchange 64 half 2
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+
+// -----
+
+plan.program @layer_below_the_first {
+  // expected-error @below {{'plan.kv' op attribute 'layer' failed to satisfy constraint}}
+  %x = plan.kv layer -1
+} {max_logits_rows = 1 : i64, max_rows = 1 : i64}
+
+// -----
+
+// expected-error @+2 {{'plan.program' op attribute 'max_rows' failed to satisfy constraint}}
+plan.program @no_rows {
+} {max_logits_rows = 1 : i64, max_rows = 0 : i64}
