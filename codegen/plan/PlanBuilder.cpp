@@ -10,7 +10,7 @@
 
 #include "codegen/plan/PlanWriter.h"
 #include "codegen/plan/WeightSections.h"
-#include "ir/kernel/Kernel.h"
+#include "ir/kernel/Target.h"
 #include "ir/llama/Llama.h"
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
@@ -33,8 +33,9 @@ namespace {
 /// Builds the manifest from the module, without the sections it names.
 class ManifestBuilder {
 public:
-  ManifestBuilder(ModuleOp module, const PlanContents &contents)
-      : module(module), contents(contents) {}
+  ManifestBuilder(ModuleOp module, const kernel::Target &target,
+                  const PlanContents &contents)
+      : module(module), target(target), contents(contents) {}
 
   absl::StatusOr<schema::PlanT> build();
 
@@ -46,6 +47,7 @@ private:
   absl::StatusOr<uint32_t> weightNumber(plan::WeightOp op);
 
   ModuleOp module;
+  const kernel::Target &target;
   const PlanContents &contents;
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
@@ -132,19 +134,23 @@ absl::StatusOr<schema::PlanT> ManifestBuilder::build() {
   return std::move(plan);
 }
 
-// Costs of some steps give the coefficients: bytes are linear in the rows and
-// the tokens (those of partial results nearly so: they grow by whole splits),
-// operations in the rows and the keys, which a step of two rows at the end of
-// two tokens has three of.
-schema::LaunchCost launchCost(Operation *op, const schema::KvLayoutT &kv,
-                              int64_t context) {
+// The coefficients of what a launch of `op` costs in a plan for `context`
+// tokens with a cache of `kv`. Costs of some steps give the coefficients: bytes
+// are linear in the rows and the tokens (those of partial results nearly so:
+// they grow by whole splits), operations in the rows and the keys, which a step
+// of two rows at the end of two tokens has three of.
+static schema::LaunchCost launchCost(Operation *op,
+                                     const kernel::Target &target,
+                                     const schema::KvLayoutT &kv,
+                                     int64_t context) {
   const int64_t longest = std::max<int64_t>(context, 2);
-  auto anchor = cast<kernel::AnchorOpInterface>(op);
   auto at = [&](int64_t rows, int64_t context) {
-    return anchor.cost({.rows = rows,
-                        .context = context,
-                        .splitContext = longest,
-                        .kvTokenBytes = kvTokenBytes(kv)});
+    return kernel::costOf(op,
+                          {.rows = rows,
+                           .context = context,
+                           .splitContext = longest,
+                           .kvTokenBytes = kvTokenBytes(kv)},
+                          target);
   };
   const kernel::Cost one = at(1, 1), longer = at(1, 2), two = at(2, 2);
   const int64_t keyBytes =
@@ -191,7 +197,7 @@ void ManifestBuilder::addKernel(plan::KernelOp op) {
     kernel.params.push_back(static_cast<schema::ParamRole>(role));
   kernel.geometry = std::make_unique<schema::GeometryT>(geometryOf(op));
   kernel.cost = std::make_unique<schema::LaunchCost>(
-      launchCost(&op.getPrototype(), *plan.kv, contents.context));
+      launchCost(&op.getPrototype(), target, *plan.kv, contents.context));
   const auto known = contents.tuning.find(op.getSymName());
   if (known == contents.tuning.end())
     return;
@@ -309,7 +315,10 @@ absl::StatusOr<uint32_t> ManifestBuilder::weightNumber(plan::WeightOp op) {
 
 absl::StatusOr<schema::PlanT> planManifest(ModuleOp module,
                                            const PlanContents &contents) {
-  return ManifestBuilder(module, contents).build();
+  const std::unique_ptr<kernel::Target> target = kernel::targetOf(module);
+  if (!target)
+    return internalError("the module of a plan has no target");
+  return ManifestBuilder(module, *target, contents).build();
 }
 
 static absl::Status addSourceFiles(const WeightMap &weights,

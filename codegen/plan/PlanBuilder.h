@@ -76,11 +76,6 @@ struct PlanContents {
 /// have; one group of all where there is no program yet.
 void addKvGroups(mlir::ModuleOp module, int64_t layers, schema::KvLayoutT &kv);
 
-/// The coefficients of what a launch of `op` costs in a plan for `context`
-/// tokens with a cache of `kv`.
-schema::LaunchCost launchCost(mlir::Operation *op, const schema::KvLayoutT &kv,
-                              int64_t context);
-
 /// The geometry and tensor maps of `kernel`.
 schema::GeometryT geometryOf(plan::KernelOp kernel);
 

@@ -21,6 +21,7 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/engine/MemoryNeeds.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/plan/PlanConfig.h"
@@ -83,23 +84,28 @@ static Json graphJson(mlir::ModuleOp module) {
   return counts;
 }
 
-static Json memoryJson(int64_t weights, const schema::KvLayoutT &kv,
-                       int64_t context, int64_t workspace) {
+static Json memoryJson(const schema::PlanT &plan) {
+  const schema::KvLayoutT &kv = *plan.kv;
   const auto layers = static_cast<int64_t>(kv.layerGroups.size());
-  return {{"weights", weights},
+  return {{"weights", memoryNeeds(plan).weights},
           {"kv_per_token", layers * kvTokenBytes(kv)},
           {"kv_per_sequence", kvPoolBytes(kv) / kv.maxSequences},
-          {"context", context},
-          {"workspace", workspace}};
+          {"context", plan.context},
+          {"workspace", arenaBytes(plan)}};
 }
 
-static Json programJson(const std::string &name, int64_t maxRows,
-                        size_t launches, int64_t barriers, uint64_t workspace) {
-  return {{"name", name},
-          {"max_rows", maxRows},
-          {"launches", launches},
-          {"barriers", barriers},
-          {"workspace", workspace}};
+static Json programsJson(const schema::PlanT &plan) {
+  Json programs = Json::array();
+  for (const auto &program : plan.programs)
+    programs.push_back({{"name", program->name},
+                        {"max_rows", program->maxRows},
+                        {"launches", program->launches.size()},
+                        {"barriers", llvm::count_if(program->launches,
+                                                    [](const auto &launch) {
+                                                      return launch->barrier;
+                                                    })},
+                        {"workspace", program->arenaBytes}});
+  return programs;
 }
 
 /// With `arenas`, also where in its arena each program keeps what.
@@ -114,33 +120,18 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
                 std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
                {"config", configJson(checkpoint.config)},
                {"tensors", Json::array()}};
-  int64_t weightBytes = 0;
-  for (const WeightSource &weight : checkpoint.weights.weights()) {
+  for (const WeightSource &weight : checkpoint.weights.weights())
     json["tensors"].push_back(
         tensorJson(weight.name, weight.type, weight.rows, weight.cols));
-    weightBytes += json["tensors"].back()["bytes"].get<int64_t>();
-  }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
   json["graph"] = graphJson(compilation->module());
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));
   json["kernels"] = kernelsJson(compilation->module());
-  int64_t workspace = 0;
-  for (auto program : compilation->module().getOps<plan::ProgramOp>()) {
-    const auto launches = program.getBody().front().getOps<plan::LaunchOp>();
-    const auto bytes =
-        static_cast<int64_t>(program.getArenaBytes().value_or(0));
-    json["programs"].push_back(programJson(
-        program.getSymName().str(), static_cast<int64_t>(program.getMaxRows()),
-        std::distance(launches.begin(), launches.end()),
-        llvm::count_if(launches,
-                       [](plan::LaunchOp op) { return op.getBarrier(); }),
-        bytes));
-    workspace = std::max(workspace, bytes);
-  }
-  json["memory"] = memoryJson(weightBytes, compilation->kvLayout(),
-                              compilation->options().context, workspace);
+  LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT plan, compilation->manifest());
+  json["programs"] = programsJson(plan);
+  json["memory"] = memoryJson(plan);
   if (arenas)
     for (auto program : compilation->module().getOps<plan::ProgramOp>())
       json["memory"]["arenas"][program.getSymName().str()] = arenaJson(program);
@@ -159,29 +150,17 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
                {"model_fingerprint", plan.modelFingerprint},
                {"tokenizer", plan.tokenizer ? plan.tokenizer->kind : "none"},
                {"config", configJson(fromPlan(*plan.config))}};
-  int64_t weightBytes = 0;
-  for (const auto &weight : plan.weights) {
+  for (const auto &weight : plan.weights)
     json["tensors"].push_back(tensorJson(weight->name, fromPlan(weight->type),
                                          weight->rows, weight->cols));
-    weightBytes += json["tensors"].back()["bytes"].get<int64_t>();
-  }
   for (const auto &kernel : plan.kernels)
     json["kernels"].push_back(
         {{"name", kernel->symbol}, {"family", kernel->family}});
-  uint64_t workspace = 0;
-  for (const auto &program : plan.programs) {
-    json["programs"].push_back(programJson(
-        program->name, program->maxRows, program->launches.size(),
-        llvm::count_if(program->launches,
-                       [](const auto &launch) { return launch->barrier; }),
-        program->arenaBytes));
-    workspace = std::max(workspace, program->arenaBytes);
-  }
+  json["programs"] = programsJson(plan);
   for (const auto &code : plan.code)
     json["code"].push_back(
         {{"isa", code->isa}, {"bytes", reader->bytes(code->section).size()}});
-  json["memory"] = memoryJson(weightBytes, *plan.kv, plan.context,
-                              static_cast<int64_t>(workspace));
+  json["memory"] = memoryJson(plan);
   return json;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/driver/KernelUses.h"
 #include "compiler/report/Report.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/WeightPacking.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
@@ -20,9 +21,17 @@
 
 namespace llamac {
 
+/// The element type in which kernels read `weight`.
+static DataType readType(const schema::WeightT &weight) {
+  const DataType type = fromPlan(weight.type);
+  return weight.layout == schema::WeightLayout::Planes
+             ? cuda::weightPlanes(type).type
+             : type;
+}
+
 static int64_t bytesOf(const schema::WeightT &weight) {
   return static_cast<int64_t>(dataTypeBytes(
-      fromPlan(weight.type), static_cast<uint64_t>(weight.rows * weight.cols)));
+      readType(weight), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
 /// What a launch of `kernel` of `rows` rows moves and computes in a step whose
@@ -109,7 +118,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &weight : plan.weights) {
     auto &[tensors, bytes] =
-        formats[std::string(dataTypeName(fromPlan(weight->type)))];
+        formats[std::string(dataTypeName(readType(*weight)))];
     ++tensors;
     bytes += bytesOf(*weight);
   }

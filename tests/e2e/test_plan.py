@@ -12,6 +12,11 @@ import shutil
 import unittest
 
 import support
+
+support.require("numpy", "gguf")
+
+from llama_numpy import Config
+from make_model import quantise, random_weights, write_gguf
 from support import LLAMAC, UNSUPPORTED, USAGE
 
 SHAPES = os.path.join(support.ROOT, "tests", "compiler", "Inputs", "shapes")
@@ -58,6 +63,22 @@ class Plan(support.TestCase):
                     self.assertEqual(all["weight_bytes"], one["weight_bytes"])
                     self.assertAlmostEqual(one["cache_bytes"], 4096 * kv_token, delta=1e-2 * 4096 * kv_token)
                     self.assertEqual(all["cache_bytes"], 3 * one["cache_bytes"])
+
+    def test_formats_without_kernels_count_as_what_they_are_read_as(self):
+        config = Config(256, 2, 4, 2, vocab=1024, multiple_of=256)
+        weights = random_weights(config, "f32")
+        matrices, norms = parameters(256, 2, 4, 2, config.ffn, 1024)
+        # On GPUs as bf16, as q8_0 and as they are.
+        for kind, bits in (("Q4_K", 16), ("Q5_0", 8.5), ("Q8_0", 8.5)):
+            with self.subTest(kind):
+                model = write_gguf(self.path(f"{kind}.gguf"), config, quantise(weights, kind)[0])
+                found = self.plan(model, "--gpu", "h100", "-c", 64, "--parallel", 1)
+                self.assertEqual(found["memory"]["weights"], matrices * bits / 8 + norms * 4)
+                read = (matrices - 1024 * 256) * bits / 8 + norms * 4
+                self.assertAlmostEqual(found["decode"][0]["weight_bytes"], read, delta=1e-2 * read)
+                # Inspecting says the same.
+                inspected = self.llamac("inspect", model, "--target", "cuda", "-c", 64, "--json").stdout
+                self.assertEqual(json.loads(inspected)["memory"]["weights"], found["memory"]["weights"])
 
     def test_what_is_advised_is_the_most_that_fits(self):
         for shape, gpu, options in (

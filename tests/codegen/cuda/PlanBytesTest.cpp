@@ -59,8 +59,8 @@ absl::StatusOr<std::shared_ptr<const PlanReader>> planOf(const Shape &shape) {
   return PlanReader::open(path);
 }
 
-/// Bytes of the weights that `program` names, each once: all of a matrix but
-/// for an embedding alone, which gives one row.
+/// Bytes that the weights which `program` names take on the GPU, each once: all
+/// of a matrix but for an embedding alone, which gives one row.
 uint64_t weightBytes(const schema::PlanT &plan,
                      const schema::ProgramT &program) {
   std::set<uint32_t> read;
@@ -72,8 +72,7 @@ uint64_t weightBytes(const schema::PlanT &plan,
   uint64_t bytes = 0;
   for (const uint32_t number : read) {
     const schema::WeightT &weight = *plan.weights[number];
-    bytes += dataTypeBytes(fromPlan(weight.type),
-                           static_cast<uint64_t>(weight.rows * weight.cols));
+    bytes += packedBytes(weight);
   }
   return bytes;
 }
