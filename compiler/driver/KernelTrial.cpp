@@ -188,12 +188,27 @@ static reference::Indices makeSamplingParams(int64_t rows, uint64_t seed) {
   return words;
 }
 
+/// How many ranks have the operands of `op`.
+static int64_t ranksOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case<kernel::AllGatherOp, kernel::AllReduceOp>(
+          [](auto collective) { return collective.getRanks(); })
+      .Default([](Operation *) { return 1; });
+}
+
+/// The rank whose part of a table the trial has: not the first, whose tokens
+/// begin at 0 as those of a whole table do.
+static constexpr int32_t rankOfPart = 1;
+
 absl::StatusOr<reference::Value>
-KernelTrial::makeOperand(BlockArgument argument) {
+KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
   const uint64_t number = argument.getArgNumber();
   Operation *user = *argument.getUsers().begin();
   if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
     return makeCache(kv, /*withRows=*/!appends(user));
+  auto embed = dyn_cast<kernel::EmbedOp>(user);
+  if (embed && embed.getRank() == argument)
+    return reference::Indices{rankOfPart};
   auto type = dyn_cast<RankedTensorType>(argument.getType());
   if (!type)
     return unsupportedError("an operand that is neither tensor nor cache");
@@ -214,18 +229,20 @@ KernelTrial::makeOperand(BlockArgument argument) {
   shape.front() = isGathered ? gathered : rows;
   if (type.getElementType().isF32()) {
     reference::Tensor tensor(std::move(shape));
-    Numbers random(number + 1);
+    Numbers random((static_cast<uint64_t>(rank) << 32) + number + 1);
     for (float &element : tensor.data)
       element = random.uniform(2);
     return tensor;
   }
   if (isGathered || gather)
     return indicesBelow(isGathered ? 1000 : gathered, shape.front(), number);
-  if (auto embed = dyn_cast<kernel::EmbedOp>(user);
-      embed && embed.getTokens() == argument)
+  if (embed && embed.getTokens() == argument) {
+    // Those of a part are its own and what is before it.
+    const int64_t parts = embed.getRank() ? rankOfPart + 1 : 1;
     return indicesBelow(
-        cast<ShapedType>(embed.getTable().getType()).getDimSize(0), rows,
-        number);
+        parts * cast<ShapedType>(embed.getTable().getType()).getDimSize(0),
+        rows, number);
+  }
   auto rowNumbers = [&](auto op) {
     return op.getSequences() == argument ? sequences : positions;
   };
@@ -315,8 +332,8 @@ static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
   return packed;
 }
 
-std::vector<uint8_t> KernelTrial::memoryOf(Value operand) const {
-  const reference::Value &known = *values.at(operand);
+std::vector<uint8_t>
+KernelTrial::memoryOf(Value operand, const reference::Value &known) const {
   if (const auto *tensor = std::get_if<reference::Tensor>(&known))
     return toBytes(tensor->data);
   if (const auto *indices = std::get_if<reference::Indices>(&known))
@@ -349,17 +366,22 @@ absl::Status KernelTrial::runReference() {
                           reference::Interpreter::create(function));
   reference::WeightStore weights(readWeight, /*limitBytes=*/0);
   reference::Parallel parallel(0);
-  std::vector<reference::ValuePtr> operands;
-  for (BlockArgument argument : function.getArguments()) {
-    LLAMAC_ASSIGN_OR_RETURN(reference::Value value, makeOperand(argument));
-    operands.push_back(std::make_shared<reference::Value>(std::move(value)));
-    values[argument] = operands.back();
-  }
+  // The operands of all ranks; the kernel runs on the first.
+  std::vector<std::vector<reference::ValuePtr>> operands(ranksOf(op));
+  for (auto [rank, own] : llvm::enumerate(operands))
+    for (BlockArgument argument : function.getArguments()) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          reference::Value value,
+          makeOperand(argument, static_cast<int64_t>(rank)));
+      own.push_back(std::make_shared<reference::Value>(std::move(value)));
+      valuesOfRanks[argument].push_back(own.back());
+      values.try_emplace(argument, own.back());
+    }
   auto record = [&](Operation &op, ArrayRef<reference::ValuePtr> results) {
     for (auto [result, value] : llvm::zip(op.getResults(), results))
       values[result] = value;
   };
-  return interpreter.run(std::move(operands), weights, parallel, record)
+  return interpreter.runRanks(std::move(operands), weights, parallel, record)
       .status();
 }
 

@@ -92,11 +92,13 @@ private:
   KernelTrial(plan::KernelOp kernel, int64_t rows, int64_t context,
               const Backend &backend);
 
-  absl::StatusOr<reference::Value> makeOperand(mlir::BlockArgument argument);
+  absl::StatusOr<reference::Value> makeOperand(mlir::BlockArgument argument,
+                                               int64_t rank);
   reference::KvState makeCache(llama::KVType kv, bool withRows) const;
   absl::Status runReference();
   void bindArguments(llvm::ArrayRef<std::string> parameters);
-  std::vector<uint8_t> memoryOf(mlir::Value operand) const;
+  std::vector<uint8_t> memoryOf(mlir::Value operand,
+                                const reference::Value &known) const;
   absl::StatusOr<SimLaunch> launch();
   std::vector<float> readCache(llama::KVType kv, const uint8_t *pool) const;
 
@@ -121,7 +123,9 @@ private:
   std::vector<int32_t> positions; ///< Of the rows.
   std::vector<int32_t> sequences;
   std::vector<int32_t> pages; ///< [sequences][pagesPerSequence]; -1: unused.
-  llvm::DenseMap<mlir::Value, reference::ValuePtr> values;
+  llvm::DenseMap<mlir::Value, reference::ValuePtr> values; ///< Of rank 0.
+  /// What each rank has of an operand.
+  llvm::DenseMap<mlir::Value, std::vector<reference::ValuePtr>> valuesOfRanks;
 
   std::vector<Buffer> buffers;
   std::deque<SimTensorMap> maps;              ///< Of all launches.

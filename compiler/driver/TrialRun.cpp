@@ -19,7 +19,8 @@ using namespace mlir;
 namespace llamac {
 
 /// A buffer for each parameter, by its role. Operands that are one value share
-/// theirs, and a new cache lies where the old one did.
+/// theirs, and a new cache lies where the old one did. What all ranks have lies
+/// in a buffer for each, and the parameter is a table of these.
 void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
   auto add = [&](const std::string &name, size_t size, SimContents contents) {
     arguments.push_back(buffers.size());
@@ -44,16 +45,30 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
     case plan::ParamRole::Activation:
     case plan::ParamRole::Weight:
     case plan::ParamRole::Cache:
-    case plan::ParamRole::AppendedCache:
-    case plan::ParamRole::Peers: {
+    case plan::ParamRole::AppendedCache: {
       const Value value = *operand++;
       const auto [place, isNew] = places.try_emplace(value, buffers.size());
       if (isCache(value))
         cache = place->second;
       if (isNew)
-        addCopy(name, memoryOf(value), role == plan::ParamRole::AppendedCache);
+        addCopy(name, memoryOf(value, *values.at(value)),
+                role == plan::ParamRole::AppendedCache);
       else
         arguments.push_back(place->second);
+      break;
+    }
+    case plan::ParamRole::Peers: {
+      const Value value = *operand++;
+      std::vector<const uint8_t *> table;
+      for (auto [rank, known] : llvm::enumerate(valuesOfRanks.at(value))) {
+        addCopy(absl::StrCat(name, "[", rank, "]"), memoryOf(value, *known),
+                /*changes=*/false);
+        table.push_back(buffers[arguments.back()].bytes.data());
+        arguments.pop_back(); // The kernel finds it in the table.
+      }
+      const auto *first = reinterpret_cast<const uint8_t *>(table.data());
+      addCopy(name, {first, first + table.size() * sizeof(table.front())},
+              /*changes=*/false);
       break;
     }
     case plan::ParamRole::PageTable: {
