@@ -22,6 +22,10 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%root", config.llamac_source_dir))
 config.substitutions.append(("%build", config.llamac_binary_dir))
 config.available_features.add(platform.machine())
+# Another processor's, where a run of the suite is for one.
+for name in ("LLAMAC_ISA", "LLAMAC_TUNE_CPU"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 config.environment["PATH"] = os.pathsep.join(
     [
         os.path.join(config.llamac_binary_dir, "bin"),

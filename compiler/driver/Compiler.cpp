@@ -31,6 +31,7 @@
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <xxhash.h>
 
@@ -177,13 +178,17 @@ static absl::StatusOr<std::string> gpuFor(const CompileOptions &options) {
 static absl::StatusOr<std::string> processorFor(const CompileOptions &options) {
   if (options.target != "cpu")
     return std::string();
-  if (options.tuneCpu.empty())
+  const char *environment = std::getenv("LLAMAC_TUNE_CPU");
+  const bool isGiven = !options.tuneCpu.empty();
+  const std::string name =
+      isGiven || !environment ? options.tuneCpu : environment;
+  if (name.empty())
     return std::string(processorName(hostProcessor()));
-  if (!parseProcessor(options.tuneCpu))
-    return usageError(absl::StrCat("--tune-cpu: expected one of ",
-                                   processorNames(), ", got ",
-                                   options.tuneCpu));
-  return options.tuneCpu;
+  if (!parseProcessor(name))
+    return usageError(absl::StrCat(isGiven ? "--tune-cpu" : "LLAMAC_TUNE_CPU",
+                                   ": expected one of ", processorNames(),
+                                   ", got ", name));
+  return name;
 }
 
 std::unique_ptr<MLIRContext>
