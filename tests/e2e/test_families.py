@@ -40,7 +40,7 @@ class FamilyCase(test_logits.LogitsCase):
     family = None
     gguf_config = None  # Where it is not `config`.
     llama_cpp_tolerance = LLAMA_CPP_TOLERANCE
-    gpu = "sm_90a"
+    gpu = "sm_90a"  # None where its kernels are those of another family.
 
     @classmethod
     def make_weights(cls):
@@ -70,7 +70,7 @@ class FamilyCase(test_logits.LogitsCase):
         model = self.path("check")
         write_huggingface(model, self.config, self.weights, self.dtype, family=self.family)
         self.llamac("check", model)
-        for gpu in support.by_tier((self.gpu,), ("sm_80", "sm_89", "sm_90a")):
+        for gpu in support.by_tier((self.gpu,) if self.gpu else (), ("sm_80", "sm_89", "sm_90a")):
             with self.subTest(gpu):
                 self.llamac("check", model, "--target", "sim", "--gpu", gpu)
 
@@ -142,6 +142,7 @@ class Mistral(FamilyCase):
     family = families.MISTRAL
     config = Config(128, 3, 4, 2, vocab=501, theta=10000.0, windows=(9, 9, 9))
     every_chunk = True
+    gpu = None
     test_gguf = test_llama_cpp = None
 
     def test_no_window(self):
@@ -172,6 +173,7 @@ class SmolLM3(FamilyCase):
 
     family = families.SMOLLM3
     config = Config(128, 5, 4, 2, vocab=499, eps=1e-6, theta=5e6, tied=True, rotates=(True, True, True, False, True))
+    gpu = None
 
     def test_other_layers(self):
         self.compare_huggingface(replace(self.config, rotates=(False, True, True, True, False)), "others")
@@ -192,6 +194,7 @@ class Phi3(FamilyCase):
 
     family = families.PHI3
     config = Config(192, 3, 6, 2, vocab=501, theta=10000.0, windows=(10, 10, 10))
+    gpu = None
 
     def test_llama_cpp(self):
         self.compare_llama_cpp(replace(self.config, windows=()))
@@ -277,6 +280,7 @@ class Gemma3Embedding(FamilyCase):
     config = replace(Gemma3.config, dim=160, embedding_scale=12.625)
     gguf_config = replace(Gemma3.gguf_config, dim=160, embedding_scale=np.sqrt(160))
     llama_cpp_tolerance = LLAMA_CPP_GELU_TOLERANCE
+    gpu = None
 
 
 # Classes that only hold what others share are no tests.
