@@ -7,6 +7,7 @@ Each rule is a function that lists what breaks it, and each is tried on seeded
 violations too, so that it is known to be able to find them.
 """
 
+import fnmatch
 import os
 import re
 import shutil
@@ -212,20 +213,94 @@ def wrong_document(path, text):
 RELIABILITY = "docs/reliability.md"
 
 
-def missing_tests(text, sources):
-    """Tests named in the tables of `text` that `sources`, by path, do not have."""
-    code = "\n".join(sources.values())
+def named_test(cell):
+    """(script, class, name) of the test that a cell of the table names, or (file,
+    "", "") of a lit test or a path; None for a cell of another form."""
+    form = (
+        r"`(?:tests/)?(?P<file>[\w/.-]+\.(?:test|mlir|py))`"
+        r"|`tests/fuzz`, reader `(?P<reader>[\w-]+)`"
+        r"|(?:`(?P<script>\w+)` )?`(?:(?P<suite>\w+)\.)?(?P<name>[\w*]+)`(?: case `(?P<case>\w+)`)?"
+    )
+    match = re.fullmatch(form, cell)
+    return match.groupdict() if match else None
+
+
+def python_methods(text):
+    """Each class of a script: itself and its bases, and the test methods of all
+    of these."""
+    classes = {}
+    for part in re.split(r"^(?=class )", text, flags=re.MULTILINE)[1:]:
+        name, bases = re.match(r"class (\w+)(?:\(([^)]*)\))?", part).groups()
+        names, methods = {name}, set(re.findall(r"^    def (test_\w+)\(", part, flags=re.MULTILINE))
+        for base in re.findall(r"\w+", bases or ""):
+            of_base = classes.get(base, (set(), set()))
+            names |= of_base[0]
+            methods |= of_base[1]
+        classes[name] = names, methods
+    return classes
+
+
+def runs_script(path, suite, sources):
+    """Whether the CMakeLists.txt of the script's folder runs it, with all of its
+    classes or, as an argument, `suite`."""
+    lists = sources.get(os.path.dirname(path) + "/CMakeLists.txt", "")
+
+    def expanded(loop):
+        variable, values, body = loop.groups()
+        return "".join(body.replace("${" + variable + "}", value) for value in values.split())
+
+    lists = re.sub(r"foreach\((\w+)\s+([^)]*)\)(.*?)endforeach\(\)", expanded, lists, flags=re.DOTALL)
+    for call in re.findall(r"llamac_python_test\(([^)]*)\)", lists):
+        words = call.split()
+        if os.path.basename(path) in words:
+            classes = [word for word in words[2:] if word.isalnum() and word[0].isupper() and not word.isupper()]
+            if not (suite and classes) or suite in classes:
+                return True
+    return False
+
+
+def is_test(named, sources):
+    """Whether `sources`, by path, have the test and a CMakeLists.txt runs it."""
+    lists = "\n".join(text for path, text in sources.items() if path.endswith("CMakeLists.txt"))
+    if named["reader"]:
+        return f'{{"{named["reader"]}", ' in sources.get("tests/fuzz/FuzzReaders.cpp", "")
+    if named["file"]:
+        name = named["file"]
+        found = [path for path in sources if path == f"tests/{name}" or path.endswith(f"/{name}")]
+        return bool(found) and (not name.endswith(".py") or runs_script(found[0], "", sources))
+    name, suite = named["name"], named["suite"]
+    if name.startswith("test_"):
+        script = rf".*/test_{named['script'] or '.*'}(_text|_served)?\.py"
+        for path in (path for path in sources if re.fullmatch(script, path)):
+            classes = python_methods(sources[path])
+            for found, (names, methods) in classes.items():
+                if suite:
+                    methods = classes[suite][1] if suite in names & set(classes) else ()
+                if fnmatch.filter(methods, name) and runs_script(path, found, sources):
+                    return True
+        return False
+    pattern = rf"TEST(_[FP])?\(\s*{suite},\s*{name}\)" if suite else rf"TEST(_[FP])?\(\s*{name},"
+    return any(
+        re.search(pattern, text) and (named["case"] or "") in text and os.path.basename(path) in lists
+        for path, text in sources.items()
+        if path.endswith(".cpp")
+    )
+
+
+def wrong_promises(text, sources):
+    """Rows of the tables in `text` that are not a promise and a test, which
+    `sources`, by path, have and run. Only the first row of a promise says it."""
     found = []
-    rows = "".join(line for line in text.splitlines() if line.startswith("|"))
-    for suite, name in re.findall(r"`([\w-]+)\.(\w+)`", rows):
-        if name in ("test", "mlir"):
-            exists = any(f.endswith(f"/{suite}.{name}") for f in sources)
-        elif name.startswith("test_"):
-            exists = re.search(rf"class {suite}\b", code) and f"def {name}(" in code
-        else:
-            exists = re.search(rf"TEST(_[FP])?\(\s*{suite},\s*{name}\)", code)
-        if not exists:
-            found.append(f"{suite}.{name}")
+    rows = [line for line in text.splitlines() if re.match(r"\|(?! promise |---)", line)]
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+        named = named_test(cells[1].rstrip(" |")) if len(cells) == 2 else None
+        if len(cells) != 2:
+            found.append(f"{row}: expected a promise and its test, got {len(cells)} columns; a number of cases changes")
+        elif not named:
+            found.append(f"{row}: expected one test as docs/reliability.md names them")
+        elif not is_test(named, sources):
+            found.append(f"{row}: no such test runs")
     return found
 
 
@@ -357,17 +432,35 @@ class Documents(LintTest):
     def test_lines_end_before_100_columns_and_links_lead_somewhere(self):
         self.assert_clean(wrong_document, tracked_files(".md"))
 
-    def test_the_tests_of_each_promise_exist(self):
+    def test_the_test_of_each_promise_exists_and_runs(self):
         sources = {f: read(f) for f in tracked_files() if f.startswith("tests/")}
-        self.assertEqual(missing_tests(read(RELIABILITY), sources), [])
+        found = wrong_promises(read(RELIABILITY), sources)
+        self.assertEqual(found, [], "\n" + "\n".join(found))
 
     def test_finds_seeded_violations(self):
         for line in ["x" * 100, "|" + "x" * 160, "see [that](no-such-page.md#part)"]:
             self.assertEqual(len(wrong_document("docs/a.md", f"# A\n\n{line}\n")), 1, line)
         self.assertEqual(wrong_document("docs/a.md", GENERATED + "A.td -->\n" + "x" * 100), [])
-        sources = {"tests/a/b.test": "", "tests/A.cpp": "TEST_F(A,\n       B) {}"}
-        rows = "| it holds | `A.B` | 1 |\n| | `b.test` | 1 |\n| | `A.C` | 1 |\n| | `c.test` | 1 |\n"
-        self.assertEqual(missing_tests(rows, sources), ["A.C", "c.test"])
+        sources = {
+            "tests/a/b.test": "",
+            "tests/A.cpp": "TEST_F(A,\n       B) {}\nTEST_P(P, Q) {} Case{}",
+            "tests/Unlisted.cpp": "TEST(Unlisted, X) {}",
+            "tests/e2e/test_some.py": "class Base:\n    def test_c(self):\n\nclass D(Base):\n    def test_e(self):\n",
+            "tests/e2e/test_parts.py": "class Run:\n    def test_r(self):\n\nclass Left:\n    def test_l(self):\n",
+            "tests/fuzz/FuzzReaders.cpp": '    {"json", json, texts},',
+            "tests/CMakeLists.txt": "llamac_gtest(A SOURCES A.cpp)",
+            "tests/e2e/CMakeLists.txt": "llamac_python_test(some test_some.py EXHAUSTIVE)\n"
+            "foreach(part Run)\n  llamac_python_test(parts.${part} test_parts.py ARGS ${part})\nendforeach()",
+        }
+        right = ("A.B", "b.test", "D.test_c", "D.test_*", "A", "Run.test_r")
+        rows = [f"| it holds | `{name}` |" for name in right]
+        rows += ["| | `some` `D.test_e` |", "| | `P.Q` case `Case` |", "| | `tests/fuzz`, reader `json` |"]
+        self.assertEqual(wrong_promises("\n".join(rows), sources), [])
+        wrong = ("A.C", "c.test", "D.test_f", "Base.test_e", "Unlisted.X", "Left.test_l", "B")
+        rows = [f"| it holds | `{name}` |" for name in wrong]
+        rows += ["| | `parts` `D.test_e` |", "| | `P.Q` case `Other` |", "| | `tests/fuzz`, reader `xml` |"]
+        rows += ["| it holds | `A.B` | 12 |", "| it holds | |", "| it holds | `A.B`, `b.test` |"]
+        self.assertEqual(len(wrong_promises("\n".join(rows), sources)), len(rows))
 
     def test_lets_right_documents_pass(self):
         for line in ["x" * 99, "|" + "x" * 159, "[a](architecture.md#errors) [b](https://c.org/d)"]:
