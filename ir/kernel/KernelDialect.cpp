@@ -451,12 +451,18 @@ AttentionConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef, int64_t contextSize, StringRef,
-                                 StringRef, StringRef, StringRef, bool, bool) {
-  if (contextSize > 0 && contextSize <= longestContext)
-    return success();
-  return emitError() << "#kernel.target expects a context_size of 1 to "
-                     << longestContext << ", got " << contextSize;
+                                 StringRef name, int64_t contextSize, StringRef,
+                                 StringRef, StringRef, StringRef isa, bool) {
+  if (contextSize <= 0 || contextSize > longestContext)
+    return emitError() << "#kernel.target expects a context_size of 1 to "
+                       << longestContext << ", got " << contextSize;
+  constexpr StringLiteral simCode[] = {"", "fast", "checked",
+                                       "hostile-rounding"};
+  if (name == "sim" && !llvm::is_contained(simCode, isa))
+    return emitError() << "#kernel.target of sim expects an isa of fast, "
+                          "checked or hostile-rounding, got "
+                       << isa;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -1227,3 +1227,8 @@ func.func @split_into_nothing() attributes {a = #kernel.attention_config<family 
 
 // expected-error @below {{#kernel.target expects a context_size of 1 to 1048576, got 0}}
 module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 0>} {}
+
+// -----
+
+// expected-error @below {{#kernel.target of sim expects an isa of fast, checked or hostile-rounding, got avx2}}
+module attributes {kernel.target = #kernel.target<name = "sim", context_size = 64, isa = "avx2">} {}
