@@ -12,6 +12,7 @@ import tempfile
 import time
 from functools import partial
 
+import answers
 import conformance
 import process
 import ranks
@@ -93,6 +94,7 @@ class Check:
             if plan["weights"] != "bf16":
                 yield f"decode {plan['shape']} {plan['weights']}", partial(self.decode, plan), 0.3
         yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
+        yield f"answers {first}", partial(self.answers, plain[first]), 0.2
         yield f"ranks {first}", partial(self.ranks, plain[first]), 0.2
         for tool in ("memcheck", "synccheck"):
             yield tool, partial(self.sanitize, tool), 0.3
@@ -284,6 +286,36 @@ class Check:
     def write_logits(self, plan, history, chunk, out, env=None):
         flags = ["--random-weights", "1", "--tokens", history, "--chunk", str(chunk), "-o", out, *self.gpu]
         self.call(self.program("llamac-run"), "logits", plan, *flags, env=env)
+
+    def answers(self, plan):
+        """Random requests, few at a time and all together, in other orders and cuts: with --batch-invariant each has
+        the same bits."""
+        vocab = SHAPES[plan["shape"]].vocab
+        # So many pages hold one long request, or a few short ones.
+        pages = ["--kv-pages", "4"]
+        wanted = answers.requests(*((6, vocab, 40, 4) if self.dry else (64, vocab, 200, 32)))
+        rows = self.results["answers"] = []
+        with tempfile.TemporaryDirectory() as folder:
+
+            def lines_of(flags, reverse=False):
+                prompts, out = os.path.join(folder, "requests.jsonl"), os.path.join(folder, "answers.jsonl")
+                with open(prompts, "w", encoding="utf-8") as f:
+                    f.writelines(json.dumps(request) + "\n" for request in wanted[:: -1 if reverse else 1])
+                command = [self.program("llamac-run"), "generate", self.plan_path(plan), "--batch-invariant"]
+                command += ["--random-weights", "1", "--prompts", prompts, "-o", out, "--print-ids", "-q"]
+                self.call(*command, *self.gpu, *flags)
+                with open(out, encoding="utf-8") as f:
+                    lines = f.readlines()
+                os.remove(out)
+                return lines
+
+            few = lines_of(["--no-prefix-cache", *pages])
+            for name, (flags, reverse) in answers.RUNS.items():
+                found = lines_of(pages if name == "little memory" else flags, reverse)
+                different = answers.differing(found, few)
+                rows.append({"shape": plan["shape"], "run": name, "answers": len(few), "different": different})
+        if wrong := [row for row in rows if row["different"]]:
+            raise ProgramError(f"expected the same bits whatever runs beside an answer, got {wrong}")
 
     def ranks(self, plan):
         """Logits of two ranks, which may share the GPU, beside one's; in a prompt and token by token, twice."""

@@ -11,7 +11,7 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 def table(results):
     parts = [head(results), conformance(results), decode(results), kernels(results)]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
-    parts += [ranks(results.get("ranks", []))]
+    parts += [answers(results.get("answers", [])), ranks(results.get("ranks", []))]
     parts += [peers(results.get("peers", [])), sanitizer(results.get("sanitizer", []))]
     parts += [listing("Problems", results["problems"]), listing("Left out, for the time was over", results["left_out"])]
     parts += [[f"{results.get('seconds', 0)} s in all."]]
@@ -102,6 +102,11 @@ def peers(rows):
             figure += f" TFLOP/s, median {statistics.median(speeds.values()):.0f}, {row['rows']} rows"
         lines.append([row["command"], row["shape"], figure])
     return [f"PyTorch {rows[0]['torch']}", "", *rows_of(["peer", "model", "figure"], lines)] if rows else []
+
+
+def answers(rows):
+    cells = [[row["run"], f"{row['answers'] - len(row['different'])} of {row['answers']}"] for row in rows]
+    return rows_of([f"answers of {rows[0]['shape']}" if rows else "", "the same bits as few at a time"], cells)
 
 
 def ranks(rows):

@@ -35,6 +35,9 @@ static constexpr uint64_t maxCounterBytes = uint64_t{1} << 24;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
 static constexpr uint64_t maxBlockThreads = 1024;
+// Of a grid of blocks, as the CUDA driver has them: 32-bit integers in kernels.
+static constexpr uint64_t maxGridItems = (uint64_t{1} << 31) - 1;
+static constexpr uint64_t maxGridRowBlocks = 65535;
 static constexpr uint64_t maxCluster = 8; // That every GPU with clusters has.
 
 namespace {
@@ -456,7 +459,8 @@ bool Verifier::checkGeometry(const schema::KernelT &kernel,
                              const Place &at) const {
   const bool hasBlocks = plan.target == "cuda" || plan.target == "sim";
   if (!at["row block"].isIn(geometry.rowBlock, 0, maxRows) ||
-      !at["items"].isIn(geometry.items, 1, maxItems) ||
+      !at["items"].isIn(geometry.items, 1,
+                        hasBlocks ? maxGridItems : maxItems) ||
       !at["scratch bytes"].isBelow(geometry.scratchBytes, maxScratch + 1) ||
       !at["threads of a block"].isIn(geometry.threads, hasBlocks ? 1 : 0,
                                      maxBlockThreads) ||
@@ -621,6 +625,9 @@ bool Verifier::checkLaunch(const schema::ProgramT &program,
           ? 1
           : (maxRowsOf(launch, program) - 1) / geometry.rowBlock + 1;
   if (!at["items x row blocks"].isIn(geometry.items * blocks, 1, maxItems))
+    return false;
+  if (geometry.threads != 0 &&
+      !at["row blocks of a grid"].isIn(blocks, 1, maxGridRowBlocks))
     return false;
   if (launch.operands.size() != kernel.params.size())
     return at["operands"].wrong(

@@ -30,7 +30,8 @@ TensorMapShape shapeOf(const schema::TensorMap &map, const schema::PlanT &plan,
 }
 
 std::string problemOf(const TensorMapShape &shape) {
-  constexpr uint64_t mostExtent = uint64_t{1} << 32;
+  // Kernels name rows and columns by integers of 32 bits with a sign.
+  constexpr uint64_t mostExtent = uint64_t{1} << 31;
   constexpr uint64_t mostRowBytes = uint64_t{1} << 40;
   constexpr uint32_t mostOfBox = 256;
   const uint64_t boxRowBytes = uint64_t{shape.boxColumns} * shape.elementBytes;
@@ -40,7 +41,7 @@ std::string problemOf(const TensorMapShape &shape) {
   if (shape.columns == 0 || shape.columns > mostExtent || shape.rows == 0 ||
       shape.rows > mostExtent)
     return absl::StrCat(shape.rows, " rows of ", shape.columns,
-                        " elements, expected 1 to 2^32 of each");
+                        " elements, expected 1 to 2^31 of each");
   if (shape.rowBytes % 16 != 0 || shape.rowBytes >= mostRowBytes)
     return absl::StrCat("rows ", shape.rowBytes,
                         " bytes apart, expected a multiple of 16 below 2^40");

@@ -18,6 +18,7 @@ import support
 
 SCRIPT = os.path.join(support.ROOT, "scripts", "gpu_check.sh")
 sys.path.insert(0, os.path.join(support.ROOT, "bench", "gpu"))
+import answers  # noqa: E402
 import check  # noqa: E402
 import compare  # noqa: E402
 import conformance  # noqa: E402
@@ -246,6 +247,16 @@ exit CODE
 
 
 class TwoRanks(unittest.TestCase):
+    def test_answers_that_differ_are_named(self):
+        def line(number, tokens, logprob=-1.0):
+            return json.dumps({"id": number, "tokens": tokens, "logprobs": [{"logprob": logprob}]})
+
+        expected = [line(1, [5]), line(2, [6]), line(3, [7]), line(4, [8])]
+        found = [line(3, [7], -1.0000001), line(1, [5]), line(2, [9])]
+        self.assertEqual(answers.differing(found, expected), [2, 3, 4])
+        row = {"shape": "1b", "run": "other order", "answers": 4, "different": [2, 3, 4]}
+        self.assertIn("| other order | 1 of 4 |", report.table(results(answers=[row])))
+
     def test_logits_are_compared_with_the_largest(self):
         self.assertAlmostEqual(ranks.difference([1.0, -3.9], [1.1, -4.0]), 0.025)
         # A missing token, and a logit that is not a number.
@@ -367,6 +378,7 @@ class DryRun(support.TestCase):
         self.assertIn("no compute-sanitizer", found["sanitizer"])
         # One GPU is both ranks'.
         self.assertEqual([(row["chunk"], row["same_bits_twice"]) for row in found["ranks"]], [(12, True), (1, True)])
+        self.assertEqual([(row["run"], row["different"]) for row in found["answers"]], [(run, []) for run in answers.RUNS])
         with open(os.path.join(self.package, "results.md")) as f:
             table = f.read()
         self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")

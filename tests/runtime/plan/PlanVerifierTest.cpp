@@ -400,6 +400,20 @@ const Nonsense all[] = {
      "items: expected 1"},
     {"LaunchItemsHuge", [](PlanT &p) { geometry(p).items = maxOfField; },
      "items: expected 1"},
+    {"GridItems",
+     [](PlanT &p) {
+       setSim(p);
+       geometry(p).items = int64_t{1} << 31;
+     },
+     "items: expected 1 to 2147483647, got 2147483648"},
+    {"GridRowBlocks",
+     [](PlanT &p) {
+       setSim(p);
+       geometry(p).rowBlock = 1;
+       for (const auto &program : p.programs)
+         program->maxRows = 65536;
+     },
+     "row blocks of a grid: expected 1 to 65535, got 65536"},
     {"LaunchItemsTimesBlocks",
      [](PlanT &p) { geometry(p).items = int64_t{1} << 39; },
      "items x row blocks: expected 1"},
@@ -442,9 +456,24 @@ const Nonsense all[] = {
     {"MapElement", [](PlanT &p) { setMap(p, {.elementBytes = 8}); },
      "elements of 8 bytes, expected 2 or 4"},
     {"MapColumns", [](PlanT &p) { setMap(p, {.columns = 0}); },
-     "rows of 0 elements, expected 1 to 2^32 of each"},
+     "rows of 0 elements, expected 1 to 2^31 of each"},
     {"MapRows", [](PlanT &p) { setMap(p, {.rows = hugeUnsigned}); },
-     "expected 1 to 2^32 of each"},
+     "expected 1 to 2^31 of each"},
+    {"MapRowsWhoseNumbersAreNegative",
+     [](PlanT &p) { setMap(p, {.rows = (uint64_t{1} << 31) + 1}); },
+     "2147483649 rows of 8 elements, expected 1 to 2^31 of each"},
+    {"MapOfAPoolWhoseRowsAreTooMany",
+     [](PlanT &p) {
+       setMap(p, {.rows = 0});
+       for (const auto &program : p.programs)
+         for (const auto &launch : program->launches)
+           if (launch->kernel == 0)
+             launch->operands[2] =
+                 schema::Operand(schema::OperandKind::Kv, 0, 0);
+       p.kernels[0]->params[2] = schema::ParamRole::Cache;
+       p.kv->pageBytes = uint64_t{1} << 38;
+     },
+     "expected 1 to 2^31 of each"},
     {"MapRowBytes", [](PlanT &p) { setMap(p, {.columns = 10}); },
      "rows 40 bytes apart, expected a multiple of 16 below 2^40"},
     {"MapBox", [](PlanT &p) { setMap(p, {.boxRows = 257}); },
