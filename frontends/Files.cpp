@@ -205,6 +205,16 @@ buildDirectoryBlob(absl::string_view directory,
         !blob.ok() && exitCode(blob.status()) == ExitCode::Unsupported;
     if (!otherKind || !model)
       return blob;
+    LLAMAC_ASSIGN_OR_RETURN(
+        std::string modelBlob,
+        buildTokenizerModelBlob(*model, vocabSize, templates));
+    LLAMAC_ASSIGN_OR_RETURN(const TokenizerBlob parsed,
+                            TokenizerBlob::parse(modelBlob));
+    LLAMAC_ASSIGN_OR_RETURN(const int64_t largest,
+                            largestAddedToken(*tokenizer));
+    if (largest >= static_cast<int64_t>(parsed.vocabSize()))
+      return blob; // Names of turns would be nothing but text.
+    return modelBlob;
   }
   return buildTokenizerModelBlob(*model, vocabSize, templates);
 }

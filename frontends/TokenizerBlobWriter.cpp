@@ -11,7 +11,9 @@
 #include "frontends/ByteCursor.h"
 #include "runtime/engine/tokenizer/TokenizerBlobLayout.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include <algorithm>
 #include <bit>
@@ -21,18 +23,61 @@ namespace llamac {
 
 using namespace blob;
 
-// Special tokens that end a text or a turn in the models that have them.
+// Special tokens that end a text or a turn in the models that have them, as
+// llama.cpp knows them too.
 static constexpr absl::string_view stopNames[] = {
-    "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|im_end|>",
-    "<|endoftext|>",   "<|end|>",    "</s>",       "<end_of_turn>",
+    "</s>",
+    "<EOT>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|flush|>",
+    "<|im_end|>",
+    "<|return|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[EOS]",
+    "[EOT]",
+    "[e~[",
+    "_<EOT>",
 };
 
 // Tokens that end a turn; the first one present counts.
-static constexpr absl::string_view turnNames[] = {"<|eot_id|>", "<|im_end|>",
-                                                  "<|end|>", "<end_of_turn>"};
+static constexpr absl::string_view turnNames[] = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
+    "<EOT>",      "_<EOT>",     "[EOT]",   "<end_of_utterance>"};
+
+namespace {
+
+// A name that ends no answer where others are there.
+struct StopException {
+  absl::string_view name;
+  absl::string_view others[2]; ///< All of them.
+};
+
+} // namespace
+
+static constexpr StopException stopExceptions[] = {
+    {"<|end|>", {"<|return|>", "<|call|>"}}, // Ends one of several messages.
+    {"<|end|>", {"<|return|>", "<|calls|>"}},
+    {"<|end|>", {"<|flush|>", "<|call|>"}},
+    {"<|end|>", {"<|flush|>", "<|calls|>"}},
+    {"</s>", {"<|tool_response>", "<|tool_response>"}},
+};
+
+absl::Span<const absl::string_view> stopTokenNames() { return stopNames; }
 
 static bool isSpecial(TokenType type) {
-  return type == TokenType::Control || type == TokenType::User;
+  return type == TokenType::Control || type == TokenType::User ||
+         type == TokenType::Unknown;
 }
 
 static absl::Status checkData(const TokenizerData &data,
@@ -114,7 +159,7 @@ static absl::StatusOr<std::vector<Merge>> indexMerges(const TokenizerData &data,
   return table;
 }
 
-// Control and User tokens with bytes, sorted by them; of equal ones the first.
+// Special tokens with bytes, sorted by them; of equal ones the first.
 static std::vector<uint32_t> sortSpecials(const TokenizerData &data) {
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < data.tokens.size(); ++id)
@@ -133,17 +178,27 @@ static std::vector<uint32_t> sortSpecials(const TokenizerData &data) {
 
 static void addKnownNames(const std::vector<uint32_t> &specials,
                           TokenizerData &data) {
+  const bool hasSpaces = data.kind != TokenizerKind::BytePair;
   const auto find = [&](absl::string_view name) -> std::optional<uint32_t> {
+    // As tokens of pieces have U+2581.
+    const std::string text =
+        hasSpaces ? absl::StrReplaceAll(name, {{"\xE2\x96\x81", " "}})
+                  : std::string(name);
     for (uint32_t id : specials)
-      if (data.tokens[id] == name)
+      if (data.tokens[id] == text)
         return id;
     return std::nullopt;
   };
+  const auto goesOn = [&](absl::string_view name) {
+    return absl::c_any_of(stopExceptions, [&](const StopException &row) {
+      return row.name == name && find(row.others[0]) && find(row.others[1]);
+    });
+  };
   for (absl::string_view name : stopNames)
-    if (const std::optional<uint32_t> id = find(name))
+    if (const std::optional<uint32_t> id = find(name); id && !goesOn(name))
       data.stopIds.push_back(*id);
   for (absl::string_view name : turnNames)
-    if (!data.eotId)
+    if (!data.eotId && !goesOn(name))
       data.eotId = find(name);
   if (data.eosId)
     data.stopIds.push_back(*data.eosId);
@@ -193,12 +248,19 @@ absl::StatusOr<std::string> writeTokenizerBlob(TokenizerData data,
     chatTemplates += name + text;
   }
 
+  std::vector<uint8_t> marks;
+  for (uint32_t id : specials) {
+    const auto found = data.specialMarks.find(id);
+    marks.push_back(found == data.specialMarks.end()
+                        ? uint8_t{0}
+                        : packMarks(found->second));
+  }
+
   const absl::string_view sections[sectionCount] = {
-      asBytes(offsets),    tokenBytes,
-      asBytes(data.types), asBytes(index),
-      asBytes(merges),     asBytes(data.scores),
-      asBytes(specials),   asBytes(data.stopIds),
-      chatTemplates,       data.model};
+      asBytes(offsets),  tokenBytes,      asBytes(data.types),
+      asBytes(index),    asBytes(merges), asBytes(data.scores),
+      asBytes(specials), asBytes(marks),  asBytes(data.stopIds),
+      chatTemplates,     data.model};
 
   Header header = {};
   std::copy(std::begin(magic), std::end(magic), header.magic);

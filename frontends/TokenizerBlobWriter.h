@@ -12,6 +12,9 @@
 #include "frontends/TokenizerSources.h"
 #include "runtime/engine/tokenizer/TokenizerBlob.h"
 
+#include "absl/types/span.h"
+
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,10 +35,15 @@ struct TokenizerData {
   std::optional<uint32_t> eotId;
   std::optional<uint32_t> unknownId;
   std::vector<uint32_t> stopIds; ///< Besides the known names.
+  /// Of special tokens by id, where they have any.
+  std::map<uint32_t, SpecialMarks> specialMarks;
   /// Texts by name; carried as they are.
   ChatTemplates chatTemplates;
   std::string model; ///< SentencePiece: the model file.
 };
+
+/// The names of special tokens that end a text or a turn.
+absl::Span<const absl::string_view> stopTokenNames();
 
 /// The blob of `data`. Adds to the stop ids the end-of-sequence id and every
 /// special token whose name is known to end a text or a turn (<|eot_id|>,

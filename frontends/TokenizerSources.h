@@ -75,8 +75,8 @@ buildTokenizerModelBlob(const NamedText &model,
                         std::optional<uint32_t> vocabSize = std::nullopt,
                         const ChatTemplates &templates = {});
 
-/// A Hugging Face tokenizer. Byte-level BPE only, with the pre-tokenizers of
-/// PreTokenizer.h.
+/// A Hugging Face tokenizer: byte-level BPE with the pre-tokenizers of
+/// SplitExpressions.h, or BPE of characters with bytes as a fallback.
 struct HuggingFaceFiles {
   NamedText tokenizer; ///< tokenizer.json
   /// tokenizer_config.json: bos_token, eos_token, add_bos_token.
@@ -87,12 +87,17 @@ struct HuggingFaceFiles {
 };
 absl::StatusOr<std::string> buildHuggingFaceBlob(const HuggingFaceFiles &files);
 
+/// The largest id of the added tokens of a tokenizer.json of any kind, -1
+/// without any.
+absl::StatusOr<int64_t> largestAddedToken(const NamedText &tokenizer);
+
 /// The tokenizer of GGUF metadata; the names are those of the keys behind
 /// "tokenizer.ggml.". Tokens and merges view the file.
 struct GgufVocabulary {
   absl::string_view file; ///< For messages.
   /// The whole file, when tokens and merges lie in it: for offsets.
   absl::string_view contents;
+  absl::string_view name;  ///< general.name, of the model.
   absl::string_view model; ///< "gpt2" or "llama".
   absl::string_view pre;   ///< "llama-bpe", "llama3", "smollm", "gpt-2", ..
   std::vector<absl::string_view> tokens;
@@ -104,6 +109,8 @@ struct GgufVocabulary {
   std::optional<int64_t> eotId;
   std::optional<int64_t> eomId;
   std::optional<int64_t> unknownId;
+  /// Ids of tokens of filling in the middle, by the key less "_token_id".
+  std::map<std::string, int64_t> roleIds;
   std::optional<bool> addBos;
   std::optional<bool> addSpacePrefix;
   /// By name: tokenizer.chat_template is "default",
@@ -124,7 +131,8 @@ absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
 
 /// The tokenizer of a model directory: tokenizer.json with its companions, or
 /// tokenizer.model where there is no tokenizer.json or it is of a kind that is
-/// not supported. Nothing when the directory holds neither.
+/// not supported and adds no tokens to those of tokenizer.model. Nothing when
+/// the directory holds neither.
 absl::StatusOr<std::optional<std::string>>
 buildDirectoryBlob(absl::string_view directory,
                    std::optional<uint32_t> vocabSize = std::nullopt);

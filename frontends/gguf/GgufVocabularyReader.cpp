@@ -17,8 +17,12 @@
 #include "frontends/CheckpointFormats.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
+#include "runtime/base/Terminal.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -34,26 +38,137 @@ namespace {
 struct PreName {
   absl::string_view name;
   PreTokenizerKind kind;
-  bool wholeWordFirst;
-  bool addBos; ///< Where the file does not say.
+  bool wholeWordFirst = false;
+  bool addBos = false; ///< Where the file does not say.
 };
 
 } // namespace
 
+// llama.cpp's names, by what they mean.
 static constexpr PreName preNames[] = {
-    {"gpt-2", PreTokenizerKind::Gpt2, false, false},
+    {"", PreTokenizerKind::Coarse},
+    {"default", PreTokenizerKind::Coarse},
     {"llama-bpe", PreTokenizerKind::Llama3, true, true},
     {"llama-v3", PreTokenizerKind::Llama3, true, true},
     {"llama3", PreTokenizerKind::Llama3, true, true},
-    {"smaug-bpe", PreTokenizerKind::Llama3, false, false},
-    {"dbrx", PreTokenizerKind::Llama3, false, false},
-    {"smollm", PreTokenizerKind::SmolLM, false, false},
-    {"refact", PreTokenizerKind::SmolLM, false, false},
-    {"qwen2", PreTokenizerKind::Qwen2, false, false},
-    {"gpt-4o", PreTokenizerKind::Gpt4o, false, false},
-    {"llama4", PreTokenizerKind::Gpt4o, false, false},
+    {"falcon3", PreTokenizerKind::Llama3, true, true},
+    {"falcon-h1", PreTokenizerKind::Llama3, true, true},
+    {"jina-v5-nano", PreTokenizerKind::Llama3, true, true},
+    {"lfm2", PreTokenizerKind::Llama3, true, true},
+    {"midm-2.0", PreTokenizerKind::Llama3, true, true},
+    {"pixtral", PreTokenizerKind::Llama3, true, true},
+    {"chatglm-bpe", PreTokenizerKind::Llama3},
+    {"dbrx", PreTokenizerKind::Llama3},
+    {"glm4", PreTokenizerKind::Llama3},
+    {"smaug-bpe", PreTokenizerKind::Llama3},
+    {"gpt-2", PreTokenizerKind::Gpt2},
+    {"a.x-4.0", PreTokenizerKind::Gpt2},
+    {"exaone4", PreTokenizerKind::Gpt2},
+    {"gigachat", PreTokenizerKind::Gpt2},
+    {"granite-docling", PreTokenizerKind::Gpt2},
+    {"jais", PreTokenizerKind::Gpt2},
+    {"jina-de", PreTokenizerKind::Gpt2},
+    {"jina-es", PreTokenizerKind::Gpt2},
+    {"jina-v1-en", PreTokenizerKind::Gpt2},
+    {"jina-v2-code", PreTokenizerKind::Gpt2},
+    {"jina-v2-de", PreTokenizerKind::Gpt2},
+    {"jina-v2-es", PreTokenizerKind::Gpt2},
+    {"mellum", PreTokenizerKind::Gpt2},
+    {"modern-bert", PreTokenizerKind::Gpt2},
+    {"mpt", PreTokenizerKind::Gpt2},
+    {"olmo", PreTokenizerKind::Gpt2},
+    {"phi-2", PreTokenizerKind::Gpt2},
+    {"roberta-bpe", PreTokenizerKind::Gpt2},
+    {"trillion", PreTokenizerKind::Gpt2},
+    {"smollm", PreTokenizerKind::SmolLM},
+    {"codeshell", PreTokenizerKind::SmolLM},
+    {"command-r", PreTokenizerKind::SmolLM},
+    {"exaone", PreTokenizerKind::SmolLM},
+    {"mellum2", PreTokenizerKind::SmolLM},
+    {"minerva-7b", PreTokenizerKind::SmolLM},
+    {"refact", PreTokenizerKind::SmolLM},
+    {"starcoder", PreTokenizerKind::SmolLM},
+    {"qwen2", PreTokenizerKind::Qwen2},
+    {"deepseek-r1-qwen", PreTokenizerKind::Qwen2},
+    {"f2llmv2", PreTokenizerKind::Qwen2},
+    {"grok-2", PreTokenizerKind::Qwen2},
+    {"hunyuan", PreTokenizerKind::Qwen2},
+    {"kormo", PreTokenizerKind::Qwen2},
+    {"megrez", PreTokenizerKind::Qwen2},
+    {"solar-open", PreTokenizerKind::Qwen2},
+    {"stablelm2", PreTokenizerKind::Qwen2},
+    {"gpt-4o", PreTokenizerKind::Gpt4o},
+    {"kanana2", PreTokenizerKind::Gpt4o},
+    {"llama4", PreTokenizerKind::Gpt4o},
+    {"minimax-m2", PreTokenizerKind::Gpt4o},
+    {"talkie", PreTokenizerKind::Gpt4o},
+    {"granite-embed-multi-97m", PreTokenizerKind::Gpt4o, true},
     {"tekken", PreTokenizerKind::Tekken, true, true},
+    {"bailingmoe", PreTokenizerKind::BailingMoe},
+    {"bailingmoe2", PreTokenizerKind::BailingMoe},
+    {"llada-moe", PreTokenizerKind::BailingMoe},
+    {"bloom", PreTokenizerKind::Bloom},
+    {"gpt3-finnish", PreTokenizerKind::Bloom},
+    {"poro-chat", PreTokenizerKind::Bloom},
+    {"chameleon", PreTokenizerKind::Chameleon, false, true},
+    {"deepseek-coder", PreTokenizerKind::DeepSeekCoder},
+    {"deepseek-llm", PreTokenizerKind::DeepSeekLlm},
+    {"deepseek-v3", PreTokenizerKind::DeepSeek3},
+    {"hunyuan-dense", PreTokenizerKind::DeepSeek3},
+    {"hy_v4", PreTokenizerKind::DeepSeek3},
+    {"joyai-llm", PreTokenizerKind::DeepSeek3},
+    {"exaone-moe", PreTokenizerKind::ExaoneMoe},
+    {"falcon", PreTokenizerKind::Falcon},
+    {"jais-2", PreTokenizerKind::Jais2},
+    {"kimi-k2", PreTokenizerKind::KimiK2},
+    {"laguna", PreTokenizerKind::Laguna},
+    {"minicpm5", PreTokenizerKind::MiniCpm5, true},
+    {"qwen35", PreTokenizerKind::Qwen35},
+    {"seed-coder", PreTokenizerKind::SeedCoder},
+    {"spark2_5", PreTokenizerKind::Spark},
+    {"superbpe", PreTokenizerKind::SuperBpe},
+    {"cohere2moe", PreTokenizerKind::TinyAya},
+    {"tiny_aya", PreTokenizerKind::TinyAya},
+    {"ufakzeka", PreTokenizerKind::UfakZeka},
+    {"viking", PreTokenizerKind::Viking},
+    {"youtu", PreTokenizerKind::Youtu, true},
 };
+
+// Tokens that llama.cpp knows by their text where no key has their id: those of
+// filling in the middle.
+namespace {
+
+struct RoleName {
+  absl::string_view key; ///< Less "_token_id".
+  absl::string_view text;
+};
+
+} // namespace
+
+static constexpr RoleName roleNames[] = {
+    {"fim_pre", "<|fim_prefix|>"},  {"fim_pre", "<fim-prefix>"},
+    {"fim_pre", "<fim_prefix>"},    {"fim_pre", "<｜fim▁begin｜>"},
+    {"fim_pre", "<PRE>"},           {"fim_pre", "▁<PRE>"},
+    {"fim_pre", "<|code_prefix|>"}, {"fim_pre", "<|prefix|>"},
+    {"fim_suf", "<|fim_suffix|>"},  {"fim_suf", "<fim-suffix>"},
+    {"fim_suf", "<fim_suffix>"},    {"fim_suf", "<｜fim▁hole｜>"},
+    {"fim_suf", "<SUF>"},           {"fim_suf", "▁<SUF>"},
+    {"fim_suf", "<|code_suffix|>"}, {"fim_suf", "<|suffix|>"},
+    {"fim_mid", "<|fim_middle|>"},  {"fim_mid", "<fim-middle>"},
+    {"fim_mid", "<fim_middle>"},    {"fim_mid", "<｜fim▁end｜>"},
+    {"fim_mid", "<MID>"},           {"fim_mid", "▁<MID>"},
+    {"fim_mid", "<|code_middle|>"}, {"fim_mid", "<|middle|>"},
+    {"fim_pad", "<|fim_pad|>"},     {"fim_pad", "<fim-pad>"},
+    {"fim_pad", "<fim_pad>"},       {"fim_pad", "<PAD>"},
+    {"fim_pad", "[PAD]"},           {"fim_rep", "<|fim_repo|>"},
+    {"fim_rep", "<|repo_name|>"},   {"fim_rep", "<fim-repo>"},
+    {"fim_rep", "<REPO>"},          {"fim_rep", "<reponame>"},
+    {"fim_sep", "<|file_sep|>"},
+};
+
+// Of these roles, those that end an answer.
+static constexpr absl::string_view stopRoles[] = {"fim_pad", "fim_rep",
+                                                  "fim_sep"};
 
 // By GGUF's token_type; 0 is undefined.
 static constexpr TokenType typesByNumber[] = {
@@ -79,6 +194,7 @@ public:
           source.file, ": tokenizer.ggml.model: expected gpt2 or llama, got ",
           quoteForMessage(source.model)));
     LLAMAC_RETURN_IF_ERROR(readIds());
+    markSpecials();
     for (const auto &[name, text] : source.chatTemplates)
       data.chatTemplates.emplace(name, text);
     return writeTokenizerBlob(std::move(data), source.file);
@@ -114,7 +230,54 @@ private:
         return fail(absl::StrCat("token_type[", id, "]"), {}, "0 to 6", number);
       data.types[id] = typesByNumber[number];
     }
+    readNames();
     return absl::OkStatus();
+  }
+
+  // As llama.cpp does, takes tokens with the names of control tokens for such,
+  // whatever type the file gives them, and finds the ids that no key has.
+  void readNames() {
+    absl::flat_hash_map<absl::string_view, uint32_t> byText;
+    byText.reserve(source.tokens.size());
+    for (uint32_t id = 0; id < source.tokens.size(); ++id)
+      byText.emplace(source.tokens[id], id);
+    const auto setType = [&](absl::string_view name, TokenType type) {
+      if (const auto at = byText.find(name); at != byText.end())
+        data.types[at->second] = type;
+    };
+    for (absl::string_view name : stopTokenNames())
+      setType(name, TokenType::Control);
+    absl::string_view found;
+    for (const auto &[role, text] : roleNames) {
+      const auto at = byText.find(text);
+      if (at == byText.end() || found == role ||
+          source.roleIds.contains(std::string(role)))
+        continue;
+      found = role; // The first of its names.
+      data.types[at->second] = TokenType::Control;
+      if (absl::c_linear_search(stopRoles, role))
+        data.stopIds.push_back(at->second);
+    }
+  }
+
+  // llama.cpp knows by the model's name, or by the pre-tokenizer's, whether
+  // white space belongs to special tokens. No key says so.
+  void markSpecials() {
+    const std::string name = absl::AsciiStrToLower(source.name);
+    const bool isPhi3 =
+        absl::StrContains(name, "phi-3") || absl::StrContains(name, "phi3");
+    for (uint32_t id = 0; id < source.tokens.size(); ++id) {
+      const absl::string_view text = source.tokens[id];
+      const bool isMask =
+          (text == "<mask>" && absl::StartsWith(source.pre, "jina-v2-")) ||
+          (text == "[MASK]" && absl::StrContains(name, "modern-bert"));
+      const bool hasSpaces =
+          isPhi3 && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+      if (isMask || hasSpaces)
+        data.specialMarks[id] = {.leftSpaces = isMask,
+                                 .rightSpaces = hasSpaces};
+    }
+    data.flags.asciiSpaces = !data.specialMarks.empty();
   }
 
   void readBytePairTokens() {
@@ -229,6 +392,11 @@ private:
   absl::Status readIds() {
     const int64_t n = static_cast<int64_t>(source.tokens.size());
     std::optional<uint32_t> eom, unknown;
+    if (data.kind == TokenizerKind::ScoredPieces && n > 2) {
+      unknown = 0; // SentencePiece's own.
+      data.bosId = 1;
+      data.eosId = 2;
+    }
     for (const auto &[key, from, to] :
          {std::tuple("bos_token_id", &source.bosId, &data.bosId),
           std::tuple("eos_token_id", &source.eosId, &data.eosId),
@@ -243,6 +411,13 @@ private:
     }
     if (eom)
       data.stopIds.push_back(*eom);
+    for (const auto &[role, id] : source.roleIds) {
+      if (id < 0 || id >= n)
+        return fail(absl::StrCat(role, "_token_id"), {},
+                    absl::StrCat("an id below ", n), id);
+      if (absl::c_linear_search(stopRoles, role))
+        data.stopIds.push_back(static_cast<uint32_t>(id));
+    }
     // llama.cpp's byte pairs drop bytes without a token, whatever the file
     // says.
     if (data.kind == TokenizerKind::ScoredPieces)
@@ -292,6 +467,16 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
   vocabulary.eotId = fields.integer("tokenizer.ggml.eot_token_id");
   vocabulary.eomId = fields.integer("tokenizer.ggml.eom_token_id");
   vocabulary.unknownId = fields.integer("tokenizer.ggml.unknown_token_id");
+  for (const RoleName &row : roleNames)
+    if (const auto id = fields.integer(
+            absl::StrCat("tokenizer.ggml.", row.key, "_token_id")))
+      vocabulary.roleIds.insert_or_assign(std::string(row.key), *id);
+  if (vocabulary.model == "gpt2" && vocabulary.pre.empty())
+    printWarning(absl::StrCat(
+        reader.file()->path(),
+        ": tokenizer.ggml.pre: none; text is cut into words by the expressions "
+        "of llama.cpp's \"default\", which may not be the model's own"));
+  vocabulary.name = fields.text("general.name").value_or("");
   vocabulary.addBos = fields.flag("tokenizer.ggml.add_bos_token");
   vocabulary.addSpacePrefix = fields.flag("tokenizer.ggml.add_space_prefix");
   LLAMAC_RETURN_IF_ERROR(fields.status());

@@ -25,6 +25,7 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonReader.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -178,10 +179,17 @@ private:
                   {"content", to}};
     };
     const json &normalizer = member(root, "normalizer");
-    const std::vector<const json *> normalizers =
-        steps(normalizer, "normalizers");
+    std::vector<const json *> normalizers = steps(normalizer, "normalizers");
+    // Which the decoder takes away again.
+    data.flags.addSpacePrefix =
+        normalizers.size() == 2 &&
+        *normalizers[0] == json{{"type", "Prepend"}, {"prepend", mark}};
+    if (data.flags.addSpacePrefix)
+      normalizers.erase(normalizers.begin());
     support(normalizers.size() == 1 && *normalizers[0] == replace(" ", mark),
-            normalizer, "normalizer", "a space replaced by U+2581", normalizer);
+            normalizer, "normalizer",
+            "a space replaced by U+2581, one of which may be put first",
+            normalizer);
     const json &split = member(root, "pre_tokenizer");
     support(split.is_null() ||
                 (textOf(member(split, "type")) == "Split" &&
@@ -189,39 +197,41 @@ private:
                  !isTrue(member(split, "invert"))),
             split, "pre_tokenizer", "null or a Split at spaces", split);
     const json &decoder = member(root, "decoder");
-    const std::vector<const json *> decoders = steps(decoder, "decoders");
+    std::vector<const json *> decoders = steps(decoder, "decoders");
+    const bool strips =
+        decoders.size() == 4 && *decoders[3] == json{{"type", "Strip"},
+                                                     {"content", " "},
+                                                     {"start", 1},
+                                                     {"stop", 0}};
+    if (strips)
+      decoders.pop_back();
     support(decoders.size() == 3 && *decoders[0] == replace(mark, " ") &&
                 *decoders[1] == json{{"type", "ByteFallback"}} &&
-                *decoders[2] == json{{"type", "Fuse"}},
+                *decoders[2] == json{{"type", "Fuse"}} &&
+                strips == data.flags.addSpacePrefix,
             decoder, "decoder",
-            "U+2581 replaced by a space, ByteFallback and Fuse", decoder);
+            "U+2581 replaced by a space, ByteFallback and Fuse, then Strip "
+            "where the normalizer puts a space first",
+            decoder);
   }
 
+  // Reads the expressions by which the steps cut text, in their order.
   void readPreTokenizer(const json &value) {
-    bool digits = false, byteLevel = false, useRegex = false;
-    std::optional<PreTokenizerKind> split;
+    bool byteLevel = false;
+    std::vector<absl::string_view> expressions;
     for (const json *step : steps(value, "pretokenizers")) {
       const json &type = member(*step, "type");
       support(!byteLevel, value, "pre_tokenizer", "ByteLevel as the last step",
               type);
       if (textOf(type) == "Split") {
-        const json &pattern = member(*step, "pattern");
-        const json &behavior = member(*step, "behavior");
-        const absl::string_view regex = textOf(member(pattern, "Regex"));
-        for (const SplitPattern &known : splitPatterns)
-          if (regex == known.regex)
-            split = known.kind;
-        support(split.has_value(), value, "pre_tokenizer.Split.pattern",
-                "the pattern of Llama 3, Qwen 2, GPT-4o or Tekken", pattern);
-        support(textOf(behavior) == "Isolated" &&
-                    !isTrue(member(*step, "invert")),
-                value, "pre_tokenizer.Split.behavior", "Isolated, not inverted",
-                behavior);
+        readSplit(*step, value);
+        expressions.push_back(
+            textOf(member(member(*step, "pattern"), "Regex")));
       } else if (textOf(type) == "Digits") {
         const json &individual = member(*step, "individual_digits");
         support(isTrue(individual), value,
                 "pre_tokenizer.Digits.individual_digits", "true", individual);
-        digits = true;
+        expressions.push_back(digitExpression);
       } else if (textOf(type) == "ByteLevel") {
         const json &prefix = member(*step, "add_prefix_space");
         support(!isTrue(prefix), value,
@@ -229,24 +239,52 @@ private:
         byteLevel = true;
         // The library's default is true.
         const json &flag = member(*step, "use_regex");
-        useRegex = flag.is_null() || isTrue(flag);
+        if (flag.is_null() || isTrue(flag))
+          expressions.push_back(gpt2Expression);
       } else {
         support(false, value, "pre_tokenizer.type",
                 "Split, Digits or ByteLevel", type);
       }
     }
-    if (byteLevel && split && !digits && !useRegex)
-      data.preTokenizer = *split;
-    else if (byteLevel && !split && useRegex)
-      data.preTokenizer =
-          digits ? PreTokenizerKind::SmolLM : PreTokenizerKind::Gpt2;
-    else
-      error.Update(unsupportedError(
-          problem(value, "pre_tokenizer",
-                  "the steps of Llama 3, Qwen 2, GPT-4o, Tekken, GPT-2 or "
-                  "SmolLM",
-                  byteLevel ? "another sequence" : "no ByteLevel")
-              .message()));
+    for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind) {
+      data.preTokenizer = static_cast<PreTokenizerKind>(kind);
+      if (byteLevel &&
+          absl::c_equal(splitExpressions(data.preTokenizer), expressions))
+        return;
+    }
+    error.Update(unsupportedError(
+        problem(value, "pre_tokenizer",
+                "the steps of Llama 3, Qwen, GPT-4o, Tekken, GPT-2, SmolLM, "
+                "DeepSeek or another known model",
+                byteLevel ? "another sequence" : "no ByteLevel")
+            .message()));
+  }
+
+  // A Split whose matches are words. The expressions match all of a text, so
+  // that it is the same to remove what they do not match.
+  void readSplit(const json &step, const json &near) {
+    const json &pattern = member(step, "pattern");
+    const absl::string_view regex = textOf(member(pattern, "Regex"));
+    bool isKnown = false;
+    for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind)
+      isKnown =
+          isKnown ||
+          absl::c_linear_search(
+              splitExpressions(static_cast<PreTokenizerKind>(kind)), regex);
+    support(isKnown, near, "pre_tokenizer.Split.pattern",
+            "the expression of a known model, such as Llama 3's", pattern);
+    const json &behavior = member(step, "behavior");
+    const bool isInverted = isTrue(member(step, "invert"));
+    support(textOf(behavior) == (isInverted ? "Removed" : "Isolated") &&
+                (!isInverted || matchesAll(regex)),
+            near, "pre_tokenizer.Split.behavior",
+            "Isolated, or what is no match Removed", behavior);
+  }
+
+  // Whether an expression ends with what matches white space, as those do that
+  // match everything.
+  static bool matchesAll(absl::string_view regex) {
+    return absl::EndsWith(regex, R"(|\s+(?!\S)|\s+)");
   }
 
   void readModelOptions(const json &model) {
@@ -319,9 +357,18 @@ private:
       expect(!textOf(content).empty(), added, field + ".content", "a string",
              jsonForMessage(content));
       const uint32_t id = readId(member(entry, "id"), added, field + ".id");
-      for (const char *key : {"single_word", "lstrip", "rstrip"})
-        support(!isTrue(member(entry, key)), added,
-                absl::StrCat(field, ".", key), "false", member(entry, key));
+      const SpecialMarks marks = {
+          .leftSpaces = isTrue(member(entry, "lstrip")),
+          .rightSpaces = isTrue(member(entry, "rstrip")),
+          .wholeWord = isTrue(member(entry, "single_word"))};
+      if (marks != SpecialMarks{})
+        data.specialMarks[id] = marks;
+      // It would be found only behind the space that is put first.
+      support(!data.flags.addSpacePrefix ||
+                  !isTrue(member(entry, "normalized")),
+              added, field + ".normalized",
+              "false where the normalizer puts a space first",
+              member(entry, "normalized"));
       if (ofPieces())
         checkSpaces(entry, textOf(content), added, field);
       addToken(id, std::string(textOf(content)),
@@ -556,6 +603,18 @@ static absl::Status readTokenIds(const NamedText &file, TokenizerData &data) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> largestAddedToken(const NamedText &tokenizer) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      const JsonDocument document,
+      parseJson(tokenizer.file, tokenizer.text, tokenizerLimits));
+  int64_t largest = -1;
+  for (const json &entry : member(document.root(), "added_tokens"))
+    if (const json &id = member(entry, "id"); id.is_number_unsigned())
+      largest = std::max(largest, static_cast<int64_t>(std::min<uint64_t>(
+                                      id.get<uint64_t>(), maxVocabularySize)));
+  return largest;
+}
+
 absl::StatusOr<std::string>
 buildHuggingFaceBlob(const HuggingFaceFiles &files) {
   LLAMAC_ASSIGN_OR_RETURN(
@@ -589,43 +648,39 @@ static OrderedJson byteLevel(bool useRegex) {
 
 /// The steps that cut text into words.
 static OrderedJson preTokenizerJson(PreTokenizerKind kind) {
-  OrderedJson first;
-  switch (kind) {
-  case PreTokenizerKind::Gpt2:
-    return byteLevel(true);
-  case PreTokenizerKind::Llama3:
-  case PreTokenizerKind::Qwen2:
-  case PreTokenizerKind::Gpt4o:
-  case PreTokenizerKind::Tekken:
-    for (const SplitPattern &known : splitPatterns)
-      if (known.kind == kind)
-        first = {{"type", "Split"},
-                 {"pattern", {{"Regex", known.regex}}},
-                 {"behavior", "Isolated"},
-                 {"invert", false}};
-    break;
-  case PreTokenizerKind::SmolLM:
-    first = {{"type", "Digits"}, {"individual_digits", true}};
-    break;
+  OrderedJson list = OrderedJson::array();
+  bool useRegex = false;
+  for (absl::string_view expression : splitExpressions(kind)) {
+    if (expression == gpt2Expression) // The last one wherever it is.
+      useRegex = true;
+    else if (expression == digitExpression)
+      list.push_back({{"type", "Digits"}, {"individual_digits", true}});
+    else
+      list.push_back({{"type", "Split"},
+                      {"pattern", {{"Regex", text(expression)}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}});
   }
-  return {{"type", "Sequence"},
-          {"pretokenizers",
-           OrderedJson::array(
-               {first, byteLevel(kind == PreTokenizerKind::SmolLM)})}};
+  if (list.empty())
+    return byteLevel(useRegex);
+  list.push_back(byteLevel(useRegex));
+  return {{"type", "Sequence"}, {"pretokenizers", list}};
 }
 
 static OrderedJson addedTokensJson(const TokenizerBlob &blob) {
+  std::map<int32_t, SpecialMarks> specials;
+  const std::vector<int32_t> ids = blob.specialIds();
+  for (size_t i = 0; i < ids.size(); ++i)
+    specials.emplace(ids[i], blob.specialMarks(i));
   OrderedJson added = OrderedJson::array();
-  std::vector<int32_t> ids = blob.specialIds();
-  std::sort(ids.begin(), ids.end());
-  for (int32_t id : ids)
+  for (const auto &[id, marks] : specials)
     added.push_back({{"id", id},
                      {"content", text(blob.tokenBytes(id))},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
+                     {"single_word", marks.wholeWord},
+                     {"lstrip", marks.leftSpaces},
+                     {"rstrip", marks.rightSpaces},
                      {"normalized", false},
-                     {"special", blob.tokenType(id) == TokenType::Control}});
+                     {"special", blob.tokenType(id) != TokenType::User}});
   return added;
 }
 

@@ -123,5 +123,85 @@ class Pieces(unittest.TestCase):
             self.assertEqual(decoded, text)
 
 
+PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+# Names of added tokens and what else belongs to them.
+MARKS = {
+    "<|plain|>": {},
+    "<|end|>": {"rstrip": True},
+    "</s>": {"rstrip": True, "special": False},
+    "<|left|>": {"lstrip": True},
+    "<|both|>": {"lstrip": True, "rstrip": True},
+    "word": {"single_word": True},
+    "wide word": {"single_word": True, "lstrip": True, "rstrip": True},
+    "\r\n": {"special": False},
+}
+AROUND = ["", " ", "  ", "\n", "\t \r\n", "\u00a0", "\u3000\u2028", "\x85", "\u200b", "\x1c", "a", "_", "9", "\u0301", "\u200d",
+          "\u24b6", "\u00bd", "\u0660", "!", "-", "\u2581", "\u540d", "<"]  # fmt: skip
+
+
+class AddedTokens(unittest.TestCase):
+    """White space that belongs to an added token, and tokens that must be whole words, as in Phi-3's and Phi-4's files."""
+
+    def check(self, data, texts=None):
+        first = max(data["model"]["vocab"].values()) + 1
+        names = list(MARKS)
+        if data["model"]["byte_fallback"]:  # There an added token has no space.
+            names.remove("wide word")
+        data["added_tokens"] = [{"id": first + i, "content": name} | PLAIN | MARKS[name] for i, name in enumerate(names)]
+        if texts is None:
+            texts = self.texts(names)
+        oracle = tokenizers.Tokenizer.from_str(json.dumps(data))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tokenizer.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(data, f)
+            results = support.tokenize("huggingface", path, [t.encode() for t in texts], "--special")
+        for text, (ids, _) in zip(texts, results):
+            self.assertEqual(ids, oracle.encode(text, add_special_tokens=False).ids, repr(text))
+
+    def texts(self, names):
+        texts = [f"x{a}{name}{b}y" for name in names for a in AROUND for b in (a, "", " ")]
+        texts += [f"{a}{name}{b}" for name in names for a in AROUND[:8] for b in AROUND[:8]]
+        texts += [f"{a}{s}{b}{s}{c}" for a in names for b in names for c in names[:2] for s in ("", " ", "\r\n\r\n")]
+        return texts + ["wordword", "word word", "passwords", "<|both|> \n <|both|>\n\n\n", "<|end|>\n\n\n"]
+
+    def test_pieces_behind_a_space(self):
+        """As Phi-3's file: a space goes first, which the decoder takes away."""
+        data = tokenizer_json() | {"pre_tokenizer": None, "post_processor": None}
+        prepend = {"type": "Prepend", "prepend": MARK}
+        data["normalizer"] = {"type": "Sequence", "normalizers": [prepend, data["normalizer"]]}
+        data["decoder"]["decoders"].append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+        self.check(data)
+
+    def bytes(self, *patterns, **options):
+        """A file of bytes that is cut by `patterns`."""
+        spelling = list(support.byte_spelling().values())
+        merges = [("h", "e"), ("t", "he"), ("\u0120", "w"), ("o", "r"), ("\u010a", "\u010a"), ("\u0120", "\u0120")]
+        merges += [("1", "2"), ("3", "4"), ("12", "34"), ("5", "6"), ("1234", "56"), ("\u0120", "12"), ("7", "8"), ("78", "9")]
+        splits = [{"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False} | options for p in patterns]
+        step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        model = tokenizer_json()["model"] | {"unk_token": None, "fuse_unk": False, "byte_fallback": False}
+        model["vocab"] = {t: i for i, t in enumerate(spelling + ["".join(m) for m in merges])}
+        model["merges"] = merges
+        return {
+            "normalizer": None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, step]},
+            "post_processor": step,
+            "decoder": step,
+            "model": model,
+        }
+
+    def test_bytes_whose_other_characters_are_removed(self):
+        """As Phi-4's file: what the expression does not match is removed, which is nothing."""
+        self.check(self.bytes(support.LLAMA3_PATTERN, behavior="Removed", invert=True))
+
+    def test_groups_of_digits_are_counted_from_the_end(self):
+        numbers = ["123456789"[:n] for n in range(1, 10)] + ["\u0661\u0662\u0663\u0664", "\u0967\u0968" * 5]
+        texts = [f"{a}{n}{b}{n}" for a in ("", " ", "a", "_", "-") for n in numbers for b in ("", ",", " ", "b", "_", "\u0301")]
+        for patterns in ((r"\d{1,3}(?=(?:\d{3})*\b)", support.GPT4O_PATTERN), (r"\p{N}+", r"(?=(\d{3})+(?!\d))")):
+            with self.subTest(patterns):
+                self.check(self.bytes(*patterns), texts)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

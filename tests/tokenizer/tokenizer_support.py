@@ -16,7 +16,8 @@ import support
 
 # The number of lines of text and of invalid UTF-8 from corpus.py; the first few
 # have every kind.
-LINES, BROKEN = support.by_tier((3000, 500), (12000, 2000))
+by_tier = support.by_tier
+LINES, BROKEN = by_tier((3000, 500), (12000, 2000))
 
 TOOL = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "tokenize_tool")
 
@@ -71,6 +72,12 @@ def tokenize(kind, path, texts, *options):
         (length,) = struct.unpack("<I", take(4))
         results.append((ids, take(length)))
     return results
+
+
+def stop_ids(kind, path):
+    """The ids that end an answer, by tokenize_tool."""
+    run = subprocess.run([TOOL, "stops", kind, path], capture_output=True, text=True, check=True)
+    return [int(line) for line in run.stdout.split()]
 
 
 def merge_pair(word, pair):

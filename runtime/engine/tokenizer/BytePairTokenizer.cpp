@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Llama 3, SmolLM and GPT-2: the pre-tokenizer cuts the text into words, and
-// each word is a token as it stands or is merged from its bytes.
+// The pre-tokenizer cuts the text into words, and each word is a token as it
+// stands or is merged from its bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,15 @@ public:
   explicit BytePairTokenizer(const TokenizerBlob &checked)
       : Tokenizer(checked), words(blob.preTokenizer()), bytePair(blob) {}
 
+  absl::Status load() {
+    if (PreTokenizer::scans(blob.preTokenizer()))
+      return absl::OkStatus();
+    LLAMAC_ASSIGN_OR_RETURN(ExpressionSplitter splitter,
+                            ExpressionSplitter::create(blob.preTokenizer()));
+    expressions.emplace(std::move(splitter));
+    return absl::OkStatus();
+  }
+
 private:
   absl::Status encodeText(absl::string_view text, bool afterSpecial,
                           std::vector<int32_t> &ids) const override {
@@ -38,6 +47,9 @@ private:
       text = composed;
     }
     ids.reserve(ids.size() + text.size() / 4);
+    if (expressions)
+      return expressions->split(
+          text, [&](absl::string_view word) { encodeWord(word, ids); });
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = words.wordEnd(text, begin);
       encodeWord(text.substr(begin, end - begin), ids);
@@ -57,6 +69,7 @@ private:
   }
 
   PreTokenizer words;
+  std::optional<ExpressionSplitter> expressions; ///< Where `words` scans none.
   BytePair bytePair;
 };
 
@@ -64,7 +77,9 @@ private:
 
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 makeBytePairTokenizer(const TokenizerBlob &blob) {
-  return std::make_unique<BytePairTokenizer>(blob);
+  auto tokenizer = std::make_unique<BytePairTokenizer>(blob);
+  LLAMAC_RETURN_IF_ERROR(tokenizer->load());
+  return tokenizer;
 }
 
 } // namespace llamac

@@ -102,6 +102,44 @@ DecodedChar decodeChar(absl::string_view text, size_t at) {
   return decoded;
 }
 
+bool isWhiteSpace(uint32_t codepoint) {
+  for (const ClassRange &range : ranges)
+    if (codepoint <= range.last)
+      return codepoint >= range.first && range.charClass == CharClass::Space;
+  return false;
+}
+
+bool isWordChar(uint32_t codepoint) {
+  // Symbols that are letters in circles and squares count as alphabetic.
+  struct Range {
+    uint32_t first, last;
+  };
+  static constexpr Range circled[] = {{0x200C, 0x200D},
+                                      {0x24B6, 0x24E9},
+                                      {0x1F130, 0x1F149},
+                                      {0x1F150, 0x1F169},
+                                      {0x1F170, 0x1F189}};
+  for (const Range &range : circled)
+    if (codepoint >= range.first && codepoint <= range.last)
+      return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
+  case UTF8PROC_CATEGORY_LU:
+  case UTF8PROC_CATEGORY_LL:
+  case UTF8PROC_CATEGORY_LT:
+  case UTF8PROC_CATEGORY_LM:
+  case UTF8PROC_CATEGORY_LO:
+  case UTF8PROC_CATEGORY_MN:
+  case UTF8PROC_CATEGORY_MC:
+  case UTF8PROC_CATEGORY_ME:
+  case UTF8PROC_CATEGORY_ND:
+  case UTF8PROC_CATEGORY_NL:
+  case UTF8PROC_CATEGORY_PC:
+    return true;
+  default:
+    return false;
+  }
+}
+
 void appendUtf8(std::string &out, uint32_t codepoint) {
   if (codepoint < 0x80) {
     out.push_back(static_cast<char>(codepoint));

@@ -43,6 +43,13 @@ struct DecodedChar {
 /// character of three bytes, as llama.cpp has it.
 DecodedChar decodeChar(absl::string_view text, size_t at);
 
+/// Whether `codepoint` has the property White_Space.
+bool isWhiteSpace(uint32_t codepoint);
+
+/// Whether `codepoint` is what `\w` matches: alphabetic, a mark, a decimal
+/// number, a connector or one that joins.
+bool isWordChar(uint32_t codepoint);
+
 /// Appends the UTF-8 form of `codepoint`, at most U+10FFFF.
 void appendUtf8(std::string &out, uint32_t codepoint);
 

@@ -215,11 +215,9 @@ size_t PreTokenizer::wordEnd(absl::string_view text, size_t begin) const {
   case PreTokenizerKind::Gpt4o:
   case PreTokenizerKind::Tekken:
     return llama3WordEnd(text, begin);
-  case PreTokenizerKind::Gpt2:
-  case PreTokenizerKind::SmolLM:
-    break;
+  default:
+    return gpt2WordEnd(text, begin);
   }
-  return gpt2WordEnd(text, begin);
 }
 
 } // namespace llamac

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Byte-pair encoding never merges across the words that a regular expression
-// finds. The expressions of Llama models are scanned by hand: linear in
-// the text, without a regular-expression engine, its stack or its back
-// tracking.
+// finds. The expressions of the most common models are scanned by hand: linear
+// in the text, without a regular-expression engine, its stack or its back
+// tracking. ExpressionSplitter runs all others.
 //
 // Llama 3:
 //   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
@@ -32,54 +32,18 @@
 #define LLAMAC_RUNTIME_ENGINE_TOKENIZER_PRETOKENIZER_H
 
 #include "runtime/engine/tokenizer/CharClasses.h"
+#include "runtime/engine/tokenizer/SplitExpressions.h"
 
 namespace llamac {
 
-enum class PreTokenizerKind : uint8_t {
-  Llama3,
-  Gpt2,
-  SmolLM,
-  Qwen2,
-  Gpt4o,
-  Tekken
-};
-inline constexpr PreTokenizerKind lastPreTokenizer = PreTokenizerKind::Tekken;
-
-// Expressions as tokenizer.json spells them; what the others split by has none
-// there.
-#define LLAMAC_LLAMA3_PATTERN(numbers)                                         \
-  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" numbers          \
-  R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-inline constexpr const char *llama3Pattern =
-    LLAMAC_LLAMA3_PATTERN(R"(\p{N}{1,3})");
-inline constexpr const char *qwen2Pattern = LLAMAC_LLAMA3_PATTERN(R"(\p{N})");
-#undef LLAMAC_LLAMA3_PATTERN
-#define LLAMAC_CASED_PATTERN(contraction, numbers)                             \
-  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*)"                      \
-  R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]+)" contraction                                  \
-  R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)"                     \
-  R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" contraction "|" numbers                      \
-  R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-inline constexpr const char *gpt4oPattern =
-    LLAMAC_CASED_PATTERN(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)", R"(\p{N}{1,3})");
-inline constexpr const char *tekkenPattern =
-    LLAMAC_CASED_PATTERN("", R"(\p{N})");
-#undef LLAMAC_CASED_PATTERN
-
-/// The kinds that tokenizer.json has as one expression.
-struct SplitPattern {
-  PreTokenizerKind kind;
-  const char *regex;
-};
-inline constexpr SplitPattern splitPatterns[] = {
-    {PreTokenizerKind::Llama3, llama3Pattern},
-    {PreTokenizerKind::Qwen2, qwen2Pattern},
-    {PreTokenizerKind::Gpt4o, gpt4oPattern},
-    {PreTokenizerKind::Tekken, tekkenPattern},
-};
-
 class PreTokenizer {
 public:
+  /// Whether the expressions of `kind` are scanned here.
+  static bool scans(PreTokenizerKind kind) {
+    return kind <= PreTokenizerKind::Tekken;
+  }
+
+  /// Of a kind that is scanned here.
   explicit PreTokenizer(PreTokenizerKind kind) : kind(kind) {}
 
   /// The end of the word that begins at `begin`, which is inside `text`. Every

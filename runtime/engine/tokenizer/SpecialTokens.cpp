@@ -40,7 +40,7 @@ SpecialTokens::matchAt(absl::string_view text, size_t begin) const {
     last = std::partition_point(
         first, last, [&](const Entry &entry) { return byteOf(entry) == next; });
     if (first != last && first->text.size() == depth + 1) {
-      longest = Match{begin, begin + depth + 1, first->id};
+      longest = Match{begin, begin + depth + 1, first->id, first->marks};
       ++first;
     }
   }

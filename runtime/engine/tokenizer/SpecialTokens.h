@@ -9,6 +9,8 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_TOKENIZER_SPECIALTOKENS_H
 #define LLAMAC_RUNTIME_ENGINE_TOKENIZER_SPECIALTOKENS_H
 
+#include "runtime/engine/tokenizer/TokenizerBlob.h"
+
 #include "absl/strings/string_view.h"
 
 #include <array>
@@ -26,11 +28,13 @@ public:
   struct Entry {
     std::string text; ///< Not empty.
     int32_t id;
+    SpecialMarks marks = {};
   };
   struct Match {
     size_t begin;
     size_t end;
     int32_t id;
+    SpecialMarks marks = {};
   };
 
   /// `entries` are sorted by their text, each once.

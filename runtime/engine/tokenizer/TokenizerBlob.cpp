@@ -42,7 +42,7 @@ absl::Status TokenizerBlob::parseHeader(absl::string_view bytes) {
                    bytes.size());
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, magic, sizeof(magic)) != 0)
-    return badBlob("magic", "LCTOKEN2", "something else");
+    return badBlob("magic", "LCTOKEN3", "something else");
   if (header.kind > static_cast<uint32_t>(TokenizerKind::RankedPieces))
     return badBlob("kind", "0 to 3", header.kind);
   if (header.preTokenizer > static_cast<uint32_t>(lastPreTokenizer))
@@ -196,6 +196,23 @@ absl::Status TokenizerBlob::checkIds(BlobSection which,
   return absl::OkStatus();
 }
 
+absl::Status TokenizerBlob::checkMarks() const {
+  const absl::string_view marks = section(BlobSection::SpecialMarks);
+  const size_t specials =
+      section(BlobSection::SpecialIds).size() / sizeof(uint32_t);
+  if (marks.size() != specials)
+    return badBlob("special marks", specials, marks.size());
+  for (const char bits : marks)
+    if (static_cast<uint8_t>(bits) > allMarks)
+      return badBlob("special marks", absl::StrCat("at most ", allMarks),
+                     static_cast<int>(static_cast<uint8_t>(bits)));
+  return absl::OkStatus();
+}
+
+SpecialMarks TokenizerBlob::specialMarks(size_t index) const {
+  return unpackMarks(load<uint8_t>(BlobSection::SpecialMarks, index));
+}
+
 absl::Status TokenizerBlob::readChatTemplates() {
   absl::string_view rest = section(BlobSection::ChatTemplates);
   const auto take = [&rest](size_t size) {
@@ -240,6 +257,7 @@ absl::StatusOr<TokenizerBlob> TokenizerBlob::parse(absl::string_view bytes) {
   blob.mergeMask = mergeSlots - 1;
   LLAMAC_RETURN_IF_ERROR(blob.checkMerges());
   LLAMAC_RETURN_IF_ERROR(blob.checkIds(BlobSection::SpecialIds, "special ids"));
+  LLAMAC_RETURN_IF_ERROR(blob.checkMarks());
   LLAMAC_RETURN_IF_ERROR(blob.checkIds(BlobSection::StopIds, "stop ids"));
   LLAMAC_RETURN_IF_ERROR(blob.readChatTemplates());
   return blob;

@@ -12,7 +12,7 @@
 // and copies nothing that grows with the vocabulary.
 //
 // Layout, little-endian, no alignment needed:
-//   char[8]  magic "LCTOKEN2"
+//   char[8]  magic "LCTOKEN3"
 //   u32      kind, pre-tokenizer, flags, vocabulary size n
 //   i32      ids of begin-of-sequence, end-of-sequence, end-of-turn and
 //            unknown; -1 where there is none
@@ -51,7 +51,7 @@ enum class TokenType : uint8_t {
   Control, ///< Special: found in text only where the caller asks.
   User,    ///< Added by the user: always found in text, before words are cut.
   Byte,    ///< One byte, for what no other token spells.
-  Unknown, ///< Stands for what cannot be spelled.
+  Unknown, ///< Stands for what cannot be spelled; found in text as Control.
   Unused,  ///< Never found in text.
 };
 
@@ -74,6 +74,18 @@ struct TokenizerFlags {
   bool replaceInvalid = false; ///< Invalid UTF-8 is encoded as U+FFFD.
   bool addSpacePrefix = false; ///< ScoredPieces: a space goes before the text.
   bool composes = false;       ///< BytePair: text is brought to NFC first.
+  /// White space around special tokens is that of ASCII alone, as llama.cpp
+  /// has it.
+  bool asciiSpaces = false;
+};
+
+/// What else belongs to a special token that is found in text.
+struct SpecialMarks {
+  bool leftSpaces = false;  ///< The white space ahead of it.
+  bool rightSpaces = false; ///< The white space behind it.
+  bool wholeWord = false;   ///< Not between characters of words.
+
+  friend bool operator==(const SpecialMarks &, const SpecialMarks &) = default;
 };
 
 enum class BlobSection {
@@ -83,7 +95,8 @@ enum class BlobSection {
   TokenIndex,    ///< u32 slots: ids of Normal tokens by XXH3 of their bytes.
   Merges,        ///< Slots of four u32: left, right, rank, result.
   Scores,        ///< f32[n].
-  SpecialIds,    ///< u32: Control and User tokens, sorted by their bytes.
+  SpecialIds,    ///< u32: special tokens, sorted by their bytes.
+  SpecialMarks,  ///< u8, one for each of these: bits of SpecialMarks.
   StopIds,       ///< u32, ascending.
   ChatTemplates, ///< u64 sizes of name and text, name, text; names ascending.
   Model,
@@ -138,10 +151,12 @@ public:
   /// The merge of `left` and `right`, if they merge.
   std::optional<Merge> findMerge(uint32_t left, uint32_t right) const;
 
-  /// Control and User tokens, sorted by their bytes.
+  /// Control, User and Unknown tokens, sorted by their bytes.
   std::vector<int32_t> specialIds() const {
     return ids(BlobSection::SpecialIds);
   }
+  /// Of the special token at `index` of these.
+  SpecialMarks specialMarks(size_t index) const;
   /// The ids that end a generation, ascending.
   std::vector<int32_t> stopIds() const { return ids(BlobSection::StopIds); }
   /// By their names, ascending.
@@ -169,6 +184,7 @@ private:
   absl::Status checkTokenIndex() const;
   absl::Status checkMerges() const;
   absl::Status checkIds(BlobSection which, const char *name) const;
+  absl::Status checkMarks() const;
   absl::Status readChatTemplates();
 
   TokenizerKind tokenizerKind = TokenizerKind::BytePair;

@@ -24,7 +24,7 @@ namespace llamac::blob {
 static_assert(std::endian::native == std::endian::little,
               "blobs are read in place, as little-endian");
 
-inline constexpr char magic[8] = {'L', 'C', 'T', 'O', 'K', 'E', 'N', '2'};
+inline constexpr char magic[8] = {'L', 'C', 'T', 'O', 'K', 'E', 'N', '3'};
 inline constexpr size_t sectionCount = static_cast<size_t>(BlobSection::Count);
 
 struct SectionExtent {
@@ -52,12 +52,12 @@ struct ChatTemplateSizes {
   uint64_t text;
 };
 
-inline constexpr uint32_t allFlags = 31;
+inline constexpr uint32_t allFlags = 63;
 
 inline uint32_t packFlags(const TokenizerFlags &flags) {
   return (flags.addBos ? 1u : 0u) | (flags.wholeWordFirst ? 2u : 0u) |
          (flags.replaceInvalid ? 4u : 0u) | (flags.addSpacePrefix ? 8u : 0u) |
-         (flags.composes ? 16u : 0u);
+         (flags.composes ? 16u : 0u) | (flags.asciiSpaces ? 32u : 0u);
 }
 
 inline TokenizerFlags unpackFlags(uint32_t bits) {
@@ -65,7 +65,22 @@ inline TokenizerFlags unpackFlags(uint32_t bits) {
           .wholeWordFirst = (bits & 2) != 0,
           .replaceInvalid = (bits & 4) != 0,
           .addSpacePrefix = (bits & 8) != 0,
-          .composes = (bits & 16) != 0};
+          .composes = (bits & 16) != 0,
+          .asciiSpaces = (bits & 32) != 0};
+}
+
+inline constexpr uint8_t allMarks = 7;
+
+inline uint8_t packMarks(const SpecialMarks &marks) {
+  return static_cast<uint8_t>((marks.leftSpaces ? 1 : 0) |
+                              (marks.rightSpaces ? 2 : 0) |
+                              (marks.wholeWord ? 4 : 0));
+}
+
+inline SpecialMarks unpackMarks(uint8_t bits) {
+  return {.leftSpaces = (bits & 1) != 0,
+          .rightSpaces = (bits & 2) != 0,
+          .wholeWord = (bits & 4) != 0};
 }
 
 /// Marks an empty slot of the token index and, as `left`, of the merges.

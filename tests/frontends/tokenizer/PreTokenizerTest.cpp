@@ -87,10 +87,6 @@ private:
 static constexpr const char *llama3Expression =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-static constexpr const char *gpt2Expression =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|)"
-    R"(\s+(?!\S)|\s+)";
-
 // Random strings of what the expressions tell apart.
 static std::vector<std::string> randomTexts() {
   const char *pieces[] = {" ",
@@ -143,7 +139,7 @@ TEST(PreTokenizer, Llama3IsItsExpression) {
 }
 
 TEST(PreTokenizer, Qwen2IsItsExpression) {
-  const Expression expression(qwen2Pattern);
+  const Expression expression(splitExpressions(PreTokenizerKind::Qwen2)[0]);
   for (const std::string &text : randomTexts())
     ASSERT_THAT(words(PreTokenizerKind::Qwen2, text),
                 ElementsAreArray(expression.split(text)))
@@ -151,13 +147,56 @@ TEST(PreTokenizer, Qwen2IsItsExpression) {
 }
 
 TEST(PreTokenizer, ThoseThatTellCaseApartAreTheirExpressions) {
-  for (const auto &[kind, regex] :
-       {std::pair(PreTokenizerKind::Gpt4o, gpt4oPattern),
-        std::pair(PreTokenizerKind::Tekken, tekkenPattern)}) {
-    const Expression expression(regex);
+  for (const PreTokenizerKind kind :
+       {PreTokenizerKind::Gpt4o, PreTokenizerKind::Tekken}) {
+    const Expression expression(splitExpressions(kind)[0]);
     for (const std::string &text : randomTexts())
       ASSERT_THAT(words(kind, text), ElementsAreArray(expression.split(text)))
           << text;
+  }
+}
+
+TEST(ExpressionSplitter, RunsTheExpressionsOfEveryKind) {
+  for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind) {
+    const auto splitter =
+        ExpressionSplitter::create(static_cast<PreTokenizerKind>(kind));
+    ASSERT_TRUE(splitter.ok()) << splitter.status().message();
+    EXPECT_FALSE(splitExpressions(static_cast<PreTokenizerKind>(kind)).empty());
+    for (const absl::string_view text :
+         {absl::string_view("a \xFF\xED\xA0\x80 1234'S\xF0\x9F"),
+          absl::string_view("x\0y", 3), absl::string_view()}) {
+      std::string whole;
+      ASSERT_TRUE(splitter
+                      ->split(text,
+                              [&](absl::string_view word) {
+                                EXPECT_FALSE(word.empty());
+                                whole.append(word.data(), word.size());
+                              })
+                      .ok());
+      EXPECT_EQ(whole, text);
+    }
+  }
+}
+
+TEST(ExpressionSplitter, FindsTheWordsThatAreScannedByHand) {
+  for (int kind = 0; PreTokenizer::scans(static_cast<PreTokenizerKind>(kind));
+       ++kind) {
+    const auto splitter =
+        ExpressionSplitter::create(static_cast<PreTokenizerKind>(kind));
+    ASSERT_TRUE(splitter.ok());
+    std::vector<std::string> texts = randomTexts();
+    texts.resize(1000); // PreTokenizer's tests have the others.
+    for (const std::string &text : texts) {
+      std::vector<std::string> found;
+      ASSERT_TRUE(
+          splitter
+              ->split(text,
+                      [&](absl::string_view word) { found.emplace_back(word); })
+              .ok());
+      ASSERT_THAT(words(static_cast<PreTokenizerKind>(kind), text),
+                  ElementsAreArray(found))
+          << text;
+    }
   }
 }
 

@@ -17,6 +17,10 @@
 // plan. On standard error: bytes and nanoseconds of all encoding, and the
 // nanoseconds of loading the blob.
 //
+//   tokenize_tool stops KIND PATH
+//
+// writes the ids that end an answer.
+//
 //   tokenize_tool classes
 //
 // writes the CharClass of every code point as a byte; 4 is added where it
@@ -109,6 +113,15 @@ static absl::Status run(const std::vector<std::string> &args) {
       std::cout.put(static_cast<char>(static_cast<int>(classes[codepoint]) +
                                       (classes.isUpper(codepoint) ? 4 : 0) +
                                       (classes.isLower(codepoint) ? 8 : 0)));
+    return absl::OkStatus();
+  }
+  if (args.size() == 3 && args[0] == "stops") {
+    LLAMAC_ASSIGN_OR_RETURN(const std::string bytes,
+                            buildBlob(args[1], args[2]));
+    LLAMAC_ASSIGN_OR_RETURN(const TokenizerBlob blob,
+                            TokenizerBlob::parse(bytes));
+    for (const int32_t id : blob.stopIds())
+      std::cout << id << "\n";
     return absl::OkStatus();
   }
   if (args.size() < 2)

@@ -74,9 +74,13 @@ TEST(TokenizerBlob, RefusesADamagedHeader) {
   expectBadPlan("", "size: expected at least");
   expectBadPlan(withHeader(good, [](auto &h) { h.magic[0] = 'X'; }), "magic");
   expectBadPlan(withHeader(good, [](auto &h) { h.kind = 4; }), "kind");
-  expectBadPlan(withHeader(good, [](auto &h) { h.preTokenizer = 6; }),
+  expectBadPlan(withHeader(good,
+                           [](auto &h) {
+                             h.preTokenizer =
+                                 static_cast<uint32_t>(lastPreTokenizer) + 1;
+                           }),
                 "pre-tokenizer");
-  expectBadPlan(withHeader(good, [](auto &h) { h.flags = 32; }), "flags");
+  expectBadPlan(withHeader(good, [](auto &h) { h.flags = 64; }), "flags");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize = 0; }),
                 "vocabulary size: expected 1 to");
   expectBadPlan(withHeader(good, [](auto &h) { h.vocabSize += 1; }),
@@ -108,6 +112,8 @@ TEST(TokenizerBlob, RefusesDamagedTables) {
                 "token index: expected an id below 521, got 521");
   expectBadPlan(withNumber(good, BlobSection::SpecialIds, 0, 521),
                 "special ids");
+  expectBadPlan(withNumber(good, BlobSection::SpecialMarks, 0, 0xFFFFFFFF),
+                "special marks");
   expectBadPlan(withNumber(good, BlobSection::StopIds, 0, 521), "stop ids");
   for (size_t field : {0, 1, 3}) {
     std::string bad = good;

@@ -345,6 +345,29 @@ TEST(ChatTemplates, OfADirectoryAreInItsFiles) {
 }
 
 //===----------------------------------------------------------------------===//
+// Directories
+//===----------------------------------------------------------------------===//
+
+TEST(Directory, TokenizerModelTakesThePlaceOfAnotherKindThatAddsNoTokens) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("tokenizer.model")) << joinLines(tiktokenLines());
+  nlohmann::json json = huggingFaceJson();
+  json["pre_tokenizer"] = {{"type", "Metaspace"}};
+  const auto blobWith = [&](uint32_t id) {
+    json["added_tokens"].push_back(
+        {{"id", id}, {"content", "<turn>"}, {"special", true}});
+    std::ofstream(folder.file("tokenizer.json")) << json.dump();
+    return buildDirectoryBlob(folder.name());
+  };
+  const auto known = blobWith(520); // The last of tokenizer.model's.
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_EQ(load(**known)->vocabSize(), 521);
+  const absl::Status added = blobWith(521).status();
+  EXPECT_EQ(exitCode(added), ExitCode::Unsupported);
+  EXPECT_THAT(std::string(added.message()), HasSubstr("Metaspace"));
+}
+
+//===----------------------------------------------------------------------===//
 // Decoding
 //===----------------------------------------------------------------------===//
 
