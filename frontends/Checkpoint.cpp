@@ -11,6 +11,7 @@
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
+#include "frontends/gguf/GgufParts.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/match.h"
@@ -70,10 +71,12 @@ static absl::StatusOr<Detected> detectDirectory(const std::string &path,
                     joinPath(path, "config.json")};
   if (ggufs.size() == 1)
     return Detected{CheckpointFormat::Gguf, joinPath(path, ggufs[0])};
+  if (const std::optional<std::string> first = firstPart(ggufs))
+    return Detected{CheckpointFormat::Gguf, joinPath(path, *first)};
   return badFileError(absl::StrCat(
       path,
       ": model: expected params.json and consolidated.NN.pth, config.json "
-      "and *.safetensors, or one .gguf file, got ",
+      "and *.safetensors, or one .gguf file or the parts of one, got ",
       params ? "params.json, " : "", config ? "config.json, " : "",
       shards.size(), " consolidated.*.pth, ", tensors.size(),
       " *.safetensors and ", ggufs.size(), " *.gguf"));

@@ -52,6 +52,9 @@ struct ModelFamily {
   int64_t headSize = 0; ///< 0: width / heads.
   int64_t window = 0;   ///< 0: none.
   bool usesWindow = true;
+  int64_t maxContext = 2048;
+  double normEps = 1e-6;
+  double theta = 10000;
 
   bool hasScales = false;          ///< The configuration has scales.
   bool embeddingBySqrtDim = false; ///< sqrt(d) is the scale of the embedding.

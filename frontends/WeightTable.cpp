@@ -10,10 +10,14 @@
 
 #include "frontends/ByteCursor.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace llamac {
 
@@ -297,6 +301,35 @@ static absl::Status splitFused(TensorSet &shard, const StoredForm &form,
   }
 }
 
+// Whether two tensors hold the same, as far as their beginnings, middles and
+// ends say: a head is never compared with an embedding byte by byte.
+static bool isCopy(const FoundTensor &a, const FoundTensor &b,
+                   const WeightMap &weights) {
+  if (a.type != b.type || a.shape != b.shape)
+    return false;
+  const auto bytes = [&](const FoundTensor &tensor) {
+    return weights.files()[tensor.fileNumber]->data() + tensor.offset;
+  };
+  constexpr uint64_t most = 64 << 10;
+  const uint64_t count = std::min(a.size, most);
+  for (const uint64_t from :
+       {uint64_t{0}, (a.size - count) / 2, a.size - count})
+    if (std::memcmp(bytes(a) + from, bytes(b) + from, count) != 0)
+      return false;
+  return true;
+}
+
+// Warns of an "output" that is no copy of the embedding, which takes its place.
+static void warnOfOwnHead(const TensorSet &shard, const FoundTensor &embedding,
+                          const std::string &name, const WeightMap &weights) {
+  const auto head = shard.tensors.find(name);
+  if (head != shard.tensors.end() && !isCopy(head->second, embedding, weights))
+    printWarning(absl::StrCat(
+        head->second.file, ": ", name,
+        ": is not used: the configuration ties the head to the embedding, from "
+        "which this tensor differs"));
+}
+
 absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
                         Checkpoint &checkpoint) {
   const ModelConfig &config = checkpoint.config;
@@ -305,8 +338,16 @@ absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
   if (form.fused)
     for (TensorSet &shard : shards)
       LLAMAC_RETURN_IF_ERROR(splitFused(shard, form, weights));
+  FoundTensor embedding;
   for (const ExpectedWeight &expected : weights) {
-    if (expected.name != "output" || !config.tiedEmbeddings) {
+    const bool isTiedHead = expected.name == "output" && config.tiedEmbeddings;
+    if (&expected == &weights.front())
+      if (const auto at = shards[0].tensors.find(expected.*name);
+          at != shards[0].tensors.end())
+        embedding = at->second;
+    if (isTiedHead && shards.size() == 1)
+      warnOfOwnHead(shards[0], embedding, expected.*name, checkpoint.weights);
+    if (!isTiedHead) {
       LLAMAC_ASSIGN_OR_RETURN(const TensorParts parts,
                               findParts(shards, expected.*name, expected));
       WeightSource source;
@@ -318,7 +359,6 @@ absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
       LLAMAC_RETURN_IF_ERROR(
           addWeight(expected, parts, std::move(source), checkpoint.weights));
     }
-    // With tied embeddings a stored "output" is a copy that is not used.
     for (TensorSet &shard : shards)
       shard.tensors.erase(expected.*name);
   }

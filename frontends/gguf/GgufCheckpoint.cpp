@@ -9,8 +9,9 @@
 // Hyperparameters are metadata under the family's name, "llama.", the tokenizer
 // metadata under "tokenizer.ggml.". Rows of attn_q and attn_k are in Meta's
 // order, since the programs that write llama files undo Hugging Face's, or in
-// that, as the family says. Llama 3.1's scaling
-// comes as a tensor of factors, rope_freqs.weight.
+// that, as the family says. Llama 3.1's scaling comes as a tensor of factors,
+// rope_freqs.weight. A key of the family that is not known could change what
+// the model computes, so that it is refused, like a tensor that is not known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +19,12 @@
 #include "frontends/CheckpointFormats.h"
 #include "frontends/Families.h"
 #include "frontends/WeightTable.h"
+#include "frontends/gguf/GgufParts.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Dequantize.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <charconv>
@@ -56,23 +59,99 @@ static absl::StatusOr<const ModelFamily *> readFamily(const GgufReader &gguf) {
   return family;
 }
 
+namespace {
+
+// A key behind the family's name.
+struct KnownKey {
+  absl::string_view name;
+  /// The number that changes nothing, and is alone supported. Without one the
+  /// key is read, or never changes anything.
+  std::optional<double> neutral = {};
+  bool ModelFamily::*isRead = nullptr; ///< The families that read it.
+};
+
+} // namespace
+
+static constexpr KnownKey knownKeys[] = {
+    {"attention.causal", 1},
+    {"attention.clamp_kqv", 0},
+    {"attention.head_count"},
+    {"attention.head_count_kv"},
+    {"attention.key_length"},
+    {"attention.layer_norm_epsilon"},
+    {"attention.layer_norm_rms_epsilon"},
+    {"attention.max_alibi_bias", 0},
+    {"attention.scale", 0, &ModelFamily::hasScales},
+    {"attention.sliding_window"},
+    {"attention.sliding_window_pattern"},
+    {"attention.value_length"},
+    {"attn_logit_softcapping", 0},
+    {"block_count"},
+    {"context_length"},
+    {"embedding_length"},
+    {"embedding_scale", 1, &ModelFamily::hasScales},
+    {"expert_count", 0},
+    {"expert_feed_forward_length"}, // Of no experts.
+    {"expert_used_count"},
+    {"feed_forward_length"},
+    {"final_logit_softcapping", 0},
+    {"leading_dense_block_count"},
+    {"logit_scale", 1, &ModelFamily::hasScales},
+    {"nextn_predict_layers", 0},
+    {"pooling_type"}, // Of embeddings of texts.
+    {"residual_scale", 1, &ModelFamily::hasScales},
+    {"rope.dimension_count"},
+    {"rope.freq_base"},
+    {"rope.freq_base_swa", {}, &ModelFamily::hasLocalTheta},
+    {"rope.scale_linear"},
+    {"rope.scaling.attn_factor", 1},
+    {"rope.scaling.factor"},
+    {"rope.scaling.finetuned"},
+    {"rope.scaling.original_context_length"}, // Of kinds that are refused.
+    {"rope.scaling.type"},
+    {"tensor_data_layout"},
+    {"use_parallel_residual", 0},
+    {"vocab_size"},
+};
+
+// The scalar of `key` as a number; nothing for a text or an array.
+static std::optional<double> numberOf(const GgufReader &gguf,
+                                      absl::string_view key) {
+  if (const auto value = gguf.optionalInt(key); value.ok() && *value)
+    return static_cast<double>(**value);
+  if (const auto value = gguf.optionalNumber(key); value.ok())
+    return *value;
+  if (const auto value = gguf.optionalBool(key); value.ok() && *value)
+    return **value ? 1 : 0;
+  return std::nullopt;
+}
+
 // Refuses what goes beyond the features of `family`.
 static void checkFeatures(const GgufReader &gguf, const ModelFamily &family,
                           ConfigFields<GgufReader> &fields) {
   const auto keyOf = [&](absl::string_view name) {
     return absl::StrCat(family.gguf, ".", name);
   };
-  const int64_t experts = fields.integer(keyOf("expert_count")).value_or(0);
-  fields.requireSupported(experts <= 0, keyOf("expert_count"), "0", experts);
-  const int64_t splits = fields.integer("split.count").value_or(1);
-  fields.requireSupported(splits <= 1, "split.count", "a model in one file",
-                          absl::StrCat(splits, " files"));
-  const auto scaling = fields.text(keyOf("rope.scaling.type")).value_or("none");
-  fields.requireSupported(scaling == "none" || scaling == "linear",
-                          keyOf("rope.scaling.type"), "\"none\" or \"linear\"",
-                          quoteForMessage(scaling));
-  const double factor = fields.number(keyOf("rope.scale_linear")).value_or(1);
-  fields.requireSupported(factor == 1, keyOf("rope.scale_linear"), "1", factor);
+  for (const GgufValue &value : gguf.values()) {
+    absl::string_view name = value.key;
+    if (!absl::ConsumePrefix(&name, keyOf("")))
+      continue;
+    const auto known =
+        std::find_if(std::begin(knownKeys), std::end(knownKeys),
+                     [&](const KnownKey &key) { return key.name == name; });
+    const std::optional<double> number = numberOf(gguf, value.key);
+    const std::string got = number ? absl::StrCat(*number) : "another value";
+    if (known == std::end(knownKeys))
+      fields.requireSupported(false, value.key,
+                              "only the keys of a model of this architecture",
+                              got);
+    else if (known->isRead && !(family.*known->isRead) && !known->neutral)
+      fields.requireSupported(false, value.key, "none in this architecture",
+                              got);
+    else if (known->neutral && !(known->isRead && family.*known->isRead))
+      fields.requireSupported(number == known->neutral, value.key,
+                              absl::StrCat(*known->neutral), got);
+  }
   for (const std::string &key :
        {keyOf("attention.head_count"), keyOf("attention.head_count_kv"),
         keyOf("feed_forward_length")}) {
@@ -122,9 +201,10 @@ static absl::Status readWindows(const GgufReader &gguf,
   return absl::OkStatus();
 }
 
-static absl::Status readFeatures(const GgufReader &gguf,
+static absl::Status readFeatures(const GgufParts &parts,
                                  const ModelFamily &family,
                                  ModelConfig &config) {
+  const GgufReader &gguf = *parts.first();
   ConfigFields fields(gguf);
   const auto keyOf = [&](absl::string_view name) {
     return absl::StrCat(family.gguf, ".", name);
@@ -156,18 +236,22 @@ static absl::Status readFeatures(const GgufReader &gguf,
           1 / std::sqrt(static_cast<double>(config.dim) /
                         static_cast<double>(config.numHeads));
   }
-  double factor = 1;
-  fields.positive(keyOf("rope.scaling.factor"), factor, false);
-  if (factor != 1)
-    config.ropeFactors.assign(static_cast<size_t>(config.headSize / 2),
-                              static_cast<float>(factor));
   LLAMAC_RETURN_IF_ERROR(fields.status());
-  return readWindows(gguf, family, config);
+  LLAMAC_RETURN_IF_ERROR(readWindows(gguf, family, config));
+  // What says of other families whether they were trained with a scaling says
+  // of Granite whether it has RoPE at all.
+  const bool hasRope =
+      fields.flag(keyOf("rope.scaling.finetuned")).value_or(true);
+  if (family.hasScales && !hasRope)
+    features.layers.assign(static_cast<size_t>(config.numLayers),
+                           {.rotation = LayerAttention::Rotation::None});
+  return fields.status();
 }
 
-static absl::Status readGgufConfig(const GgufReader &gguf,
+static absl::Status readGgufConfig(const GgufParts &parts,
                                    const ModelFamily &family,
                                    ModelConfig &config) {
+  const GgufReader &gguf = *parts.first();
   ConfigFields fields(gguf);
   const auto keyOf = [&](absl::string_view name) {
     return absl::StrCat(family.gguf, ".", name);
@@ -199,7 +283,7 @@ static absl::Status readGgufConfig(const GgufReader &gguf,
   // The vocabulary is as long as the embedding; vocab_size agrees or is left
   // out.
   const std::string vocabKey = keyOf("vocab_size");
-  const StoredTensor *embedding = gguf.findTensor("token_embd.weight");
+  const StoredTensor *embedding = parts.findTensor("token_embd.weight").tensor;
   const std::optional<int64_t> vocab = fields.integer(vocabKey);
   fields.require(embedding || vocab, vocabKey, "an integer", "no such key");
   config.vocabSize =
@@ -208,48 +292,84 @@ static absl::Status readGgufConfig(const GgufReader &gguf,
       vocab.value_or(config.vocabSize) == config.vocabSize, vocabKey,
       absl::StrCat("the rows of token_embd.weight, ", config.vocabSize),
       vocab.value_or(0));
-  config.tiedEmbeddings = !gguf.findTensor("output.weight");
+  config.tiedEmbeddings = !parts.findTensor("output.weight").tensor;
   return fields.status();
 }
 
-static absl::Status readRopeFactors(const GgufReader &gguf,
+// The factor that divides all rotary frequencies, by its type: there is none
+// of the type "none", whatever else the file says. 0 stands for none too.
+static absl::StatusOr<double> readRopeFactor(const GgufReader &gguf,
+                                             const ModelFamily &family) {
+  ConfigFields fields(gguf);
+  const auto keyOf = [&](absl::string_view name) {
+    return absl::StrCat(family.gguf, ".", name);
+  };
+  const auto type = fields.text(keyOf("rope.scaling.type")).value_or("linear");
+  fields.requireSupported(type == "none" || type == "linear",
+                          keyOf("rope.scaling.type"), "\"none\" or \"linear\"",
+                          quoteForMessage(type));
+  // The second is the older name.
+  for (const std::string &key :
+       {keyOf("rope.scaling.factor"), keyOf("rope.scale_linear")}) {
+    const std::optional<double> given = fields.number(key);
+    if (!given)
+      continue;
+    fields.require(*given >= 0 && std::isfinite(*given), key,
+                   "a positive number", *given);
+    LLAMAC_RETURN_IF_ERROR(fields.status());
+    return type == "none" || *given == 0 ? 1 : *given;
+  }
+  LLAMAC_RETURN_IF_ERROR(fields.status());
+  return 1;
+}
+
+// Reads what divides the rotary frequencies: the factor of all of them times
+// the tensor's of each.
+static absl::Status readRopeFactors(const GgufParts &parts,
                                     const ModelFamily &family,
                                     ModelConfig &config) {
-  const StoredTensor *tensor = gguf.findTensor(ropeFactorsName);
-  if (!tensor)
+  LLAMAC_ASSIGN_OR_RETURN(const double factor,
+                          readRopeFactor(*parts.first(), family));
+  const auto [tensor, reader] = parts.findTensor(ropeFactorsName);
+  if (!tensor && factor == 1)
     return absl::OkStatus();
-  const std::string &path = gguf.file()->path();
-  if (!config.ropeFactors.empty())
-    return gguf.unsupported(absl::StrCat(family.gguf, ".rope.scaling.factor"),
-                            "none beside rope_freqs.weight",
-                            absl::StrCat(config.ropeFactors[0]));
   const int64_t count = config.headSize / 2;
-  if (tensor->type != DataType::F32 ||
-      tensor->shape != std::vector<uint64_t>{static_cast<uint64_t>(count)})
-    return malformed(path, tensor->offset, ropeFactorsName,
-                     absl::StrCat("f32 [", count, "]"),
-                     absl::StrCat(dataTypeName(tensor->type), " ",
-                                  shapeText(tensor->shape)));
-  config.ropeFactors.resize(static_cast<size_t>(count));
-  dequantizeRow(DataType::F32, gguf.file()->data() + tensor->offset, count,
-                config.ropeFactors.data());
-  for (size_t i = 0; i < config.ropeFactors.size(); ++i)
-    if (!(config.ropeFactors[i] > 0) || !std::isfinite(config.ropeFactors[i]))
-      return malformed(path, tensor->offset + i * sizeof(float),
-                       ropeFactorsName, "positive finite factors",
-                       config.ropeFactors[i]);
+  std::vector<float> &factors = config.ropeFactors;
+  factors.assign(static_cast<size_t>(count), 1);
+  if (tensor) {
+    const MappedFile &file = *reader->file();
+    const std::string &path = file.path();
+    if (tensor->type != DataType::F32 ||
+        tensor->shape != std::vector<uint64_t>{static_cast<uint64_t>(count)})
+      return malformed(path, tensor->offset, ropeFactorsName,
+                       absl::StrCat("f32 [", count, "]"),
+                       absl::StrCat(dataTypeName(tensor->type), " ",
+                                    shapeText(tensor->shape)));
+    dequantizeRow(DataType::F32, file.data() + tensor->offset, count,
+                  factors.data());
+    for (size_t i = 0; i < factors.size(); ++i)
+      if (!(factors[i] > 0) || !std::isfinite(factors[i]))
+        return malformed(path, tensor->offset + i * sizeof(float),
+                         ropeFactorsName, "positive finite factors",
+                         factors[i]);
+  }
+  for (float &each : factors)
+    each *= static_cast<float>(factor);
   return absl::OkStatus();
 }
 
-static absl::Status readGgufWeights(const GgufReader &gguf,
+static absl::Status readGgufWeights(const GgufParts &parts,
                                     const ModelFamily &family,
                                     Checkpoint &checkpoint) {
-  const uint32_t number = checkpoint.weights.addFile(gguf.file());
-  std::vector<TensorSet> whole = {{gguf.file()->path()}};
-  for (const StoredTensor &tensor : gguf.tensors())
-    if (tensor.name != ropeFactorsName)
-      whole[0].tensors.emplace(
-          tensor.name, FoundTensor{tensor, gguf.file()->path(), number});
+  std::vector<TensorSet> whole = {{parts.first()->file()->path()}};
+  for (const auto &part : parts.all()) {
+    const std::shared_ptr<MappedFile> &file = part->file();
+    const uint32_t number = checkpoint.weights.addFile(file);
+    for (const StoredTensor &tensor : part->tensors())
+      if (tensor.name != ropeFactorsName)
+        whole[0].tensors.emplace(tensor.name,
+                                 FoundTensor{tensor, file->path(), number});
+  }
   return addWeights(whole,
                     {.name = &ExpectedWeight::ggufName,
                      .rotaryHalves = family.ggufHalves,
@@ -280,19 +400,17 @@ static absl::Status readTokenizer(std::shared_ptr<const GgufReader> gguf,
 
 absl::Status readGgufCheckpoint(const std::string &path, bool withWeights,
                                 Checkpoint &checkpoint) {
-  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
-                          MappedFile::open(path));
-  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const GgufReader> gguf,
-                          GgufReader::open(std::move(file)));
+  LLAMAC_ASSIGN_OR_RETURN(const GgufParts parts, GgufParts::open(path));
+  const std::shared_ptr<const GgufReader> &gguf = parts.first();
   LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(*gguf));
   // Sizes come first: they are checked before anything is made of them.
   for (auto *read : {readGgufConfig, readFeatures, readRopeFactors}) {
-    LLAMAC_RETURN_IF_ERROR(read(*gguf, *family, checkpoint.config));
+    LLAMAC_RETURN_IF_ERROR(read(parts, *family, checkpoint.config));
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
                                        absl::StrCat(path, ":0")));
   }
   if (withWeights)
-    LLAMAC_RETURN_IF_ERROR(readGgufWeights(*gguf, *family, checkpoint));
+    LLAMAC_RETURN_IF_ERROR(readGgufWeights(parts, *family, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const auto name,
                           gguf->optionalString("general.name"));
   if (name && !name->empty())

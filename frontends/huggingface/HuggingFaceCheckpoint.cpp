@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// config.json holds hyperparameters (defaults are those of Transformers'
-// LlamaConfig), the weights are in model.safetensors, or in several files that
-// model.safetensors.index.json lists. Rows of q_proj and k_proj are in the
+// config.json holds hyperparameters (defaults are those of the family's class
+// in Transformers), the weights are in model.safetensors, or in several files
+// that model.safetensors.index.json lists. Rows of q_proj and k_proj are in the
 // order of rotary halves, which the weight map undoes as it reads.
 //
 //===----------------------------------------------------------------------===//
@@ -56,6 +56,11 @@ static absl::StatusOr<const ModelFamily *> readFamily(const JsonObject &root) {
   return byType;
 }
 
+static void checkWholeRotation(ConfigFields<JsonObject> &fields) {
+  const double partial = fields.number("partial_rotary_factor").value_or(1);
+  fields.requireSupported(partial == 1, "partial_rotary_factor", "1", partial);
+}
+
 // Refuses what goes beyond the features of `family`.
 static absl::Status checkFeatures(const JsonObject &root,
                                   const ModelFamily &family) {
@@ -69,16 +74,20 @@ static absl::Status checkFeatures(const JsonObject &root,
     fields.requireSupported(activation == known, key, quoteForMessage(known),
                             quoteForMessage(activation));
   }
-  for (absl::string_view key : {"attention_bias", "mlp_bias"})
+  for (absl::string_view key :
+       {"attention_bias", "mlp_bias", "use_bidirectional_attention"})
     fields.requireSupported(!fields.flag(key).value_or(false), key, "false",
                             "true");
   for (absl::string_view key :
-       {"attn_logit_softcapping", "final_logit_softcapping"}) {
+       {"attn_logit_softcapping", "final_logit_softcapping", "clip_qkv"}) {
     const std::optional<double> cap = fields.number(key);
     fields.requireSupported(!cap, key, "none", cap.value_or(0));
   }
-  const double partial = fields.number("partial_rotary_factor").value_or(1);
-  fields.requireSupported(partial == 1, "partial_rotary_factor", "1", partial);
+  const std::string position =
+      fields.text("position_embedding_type").value_or("rope");
+  fields.requireSupported(position == "rope", "position_embedding_type",
+                          "\"rope\"", quoteForMessage(position));
+  checkWholeRotation(fields);
   return fields.status();
 }
 
@@ -275,6 +284,9 @@ static absl::Status readFeatures(const JsonObject &root,
 static absl::Status readScaling(const JsonObject &rope, ModelConfig &config) {
   ConfigFields fields(rope);
   config.ropeTheta = fields.number("rope_theta").value_or(config.ropeTheta);
+  checkWholeRotation(fields);
+  fields.requireSupported(!rope.has("mrope_section"), "mrope_section", "none",
+                          "positions of several kinds");
   const absl::string_view typeKey =
       rope.has("rope_type") ? "rope_type" : "type";
   const std::string type = fields.text(typeKey).value_or("default");
@@ -319,11 +331,12 @@ static absl::Status readConfig(const JsonObject &root,
     config.headSize = family.headSize;
   else
     fields.headSize("head_dim", "num_attention_heads", "hidden_size", config);
-  config.maxContext = fields.integer("max_position_embeddings").value_or(2048);
-  config.normEps = fields.number("rms_norm_eps").value_or(1e-6);
+  config.maxContext =
+      fields.integer("max_position_embeddings").value_or(family.maxContext);
+  config.normEps = fields.number("rms_norm_eps").value_or(family.normEps);
   config.tiedEmbeddings =
       fields.flag("tie_word_embeddings").value_or(family.tied);
-  config.ropeTheta = fields.number("rope_theta").value_or(10000.0);
+  config.ropeTheta = fields.number("rope_theta").value_or(family.theta);
   return fields.status();
 }
 
@@ -341,6 +354,7 @@ static absl::Status readRopeOfKinds(const JsonObject &rope,
   LLAMAC_RETURN_IF_ERROR(readScaling(*full, config));
   ConfigFields fields(*sliding);
   fields.positive("rope_theta", config.features.localTheta, true);
+  checkWholeRotation(fields);
   const std::string type = fields.text("rope_type").value_or("default");
   fields.requireSupported(type == "default", "rope_type", "\"default\"",
                           quoteForMessage(type));

@@ -18,6 +18,7 @@
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 
 namespace llamac {
@@ -51,6 +52,31 @@ static constexpr std::pair<absl::string_view, absl::string_view> refusedKeys[] =
         {"moe_args", "a mixture of experts"},
         {"vision_chunk_size", "a vision model"},
         {"vision_args", "a vision model"},
+        {"sliding_window", "attention within a window"},
+};
+
+// All others that a params.json may have; one that is not known could change
+// what the model computes.
+static constexpr absl::string_view knownKeys[] = {
+    "dim",
+    "ffn_dim_multiplier",
+    "head_dim",
+    "hidden_dim",
+    "high_freq_factor",
+    "low_freq_factor",
+    "max_batch_size", // Of Meta's own program.
+    "max_seq_len",
+    "model_parallel_size",
+    "multiple_of",
+    "n_heads",
+    "n_kv_heads",
+    "n_layers",
+    "norm_eps",
+    "old_context_len",
+    "rope_scaling_factor",
+    "rope_theta",
+    "use_scaled_rope",
+    "vocab_size",
 };
 
 // Reads params.json; vocabSize stays -1 where it says so.
@@ -61,6 +87,11 @@ static absl::Status readParams(const JsonObject &params,
   for (const auto &[key, meaning] : refusedKeys)
     fields.requireSupported(!params.has(key), key, "a Llama text model",
                             meaning);
+  for (const auto &[key, value] : params.raw().items())
+    fields.requireSupported(value.is_null() ||
+                                absl::c_linear_search(knownKeys, key),
+                            quoteForMessage(key), "only the keys of a Llama",
+                            jsonForMessage(value));
   config.dim = fields.requiredInteger("dim");
   config.numLayers = fields.requiredInteger("n_layers");
   config.numHeads = fields.requiredInteger("n_heads");
@@ -82,7 +113,10 @@ static absl::Status readParams(const JsonObject &params,
                  "ffn_dim_multiplier", "a number in (0, 2^31)",
                  multiplier.value_or(0));
   LLAMAC_RETURN_IF_ERROR(fields.status());
-  config.ffnDim = metaFfnSize(config.dim, multiplier, multipleOf);
+  config.ffnDim =
+      fields
+          .integer("hidden_dim") // As Mistral's files say it.
+          .value_or(metaFfnSize(config.dim, multiplier, multipleOf));
 
   config.ropeTheta = fields.number("rope_theta").value_or(10000.0);
   if (fields.flag("use_scaled_rope").value_or(false)) {

@@ -517,9 +517,10 @@ def gguf_tensors(config, stored, family):
     return fuse(ordered, family, join)
 
 
-def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA, chat_template=None):
-    """A GGUF v3 file of `stored` (see quantise); `chat_template` as gguf takes it."""
-    writer = gguf.GGUFWriter(path, family.gguf_architecture)
+def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA, chat_template=None, change=None, split=0):
+    """A GGUF v3 file of `stored` (see quantise); `chat_template` as gguf takes it. `change` is given the writer before
+    it writes. With `split` files of as many tensors."""
+    writer = gguf.GGUFWriter(path, family.gguf_architecture, split_max_tensors=split)
     writer.add_name(name)
     writer.add_block_count(config.layers)
     writer.add_context_length(4096)
@@ -546,6 +547,8 @@ def write_gguf(path, config, stored, name="random", merges=MERGES, family=LLAMA,
         writer.add_chat_template(chat_template)
     for weight, (data, kind) in gguf_tensors(config, stored, family).items():
         writer.add_tensor(gguf_name(weight), data, raw_dtype=kind)
+    if change:
+        change(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -48,7 +48,10 @@ static nlohmann::json describe(const Checkpoint &checkpoint) {
        std::string(tokenizerFormatName(checkpoint.tokenizer.kind))},
       {"tokenizer_paths", checkpoint.tokenizer.paths},
       {"stop_ids", checkpoint.tokenizer.stopIds},
+      {"windows", nlohmann::json::array()},
   };
+  for (const LayerAttention &layer : config.features.layers)
+    out["windows"].push_back(layer.window);
   if (checkpoint.tokenizer.bos)
     out["bos"] = *checkpoint.tokenizer.bos;
   if (config.ropeScaling)

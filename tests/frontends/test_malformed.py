@@ -93,6 +93,9 @@ class BadMeta(MalformedCase):
             ("quantised", put(quantization_args={"scheme": "int4"}), ["quantization_args"], unsupported),
             ("adapters", put(lora_args={"rank": 16}), ["lora_args"], unsupported),
             ("vision", put(vision_chunk_size=448), ["vision_chunk_size", "vision"], unsupported),
+            ("a window", put(sliding_window=8), ["sliding_window", "window"], unsupported),
+            ("a key that is not known", put(attention_chunk=8), ["attention_chunk", "only the keys", "8"], unsupported),
+            ("another ffn size, said", put(hidden_dim=200), ["feed_forward.w1.weight", "[200, 64]", "[192, 64]"], 3),
         ]:
             with self.subTest(name):
                 model = self.model()
@@ -184,6 +187,12 @@ class BadHuggingFace(MalformedCase):
             ("partial rotary", put(partial_rotary_factor=0.5), ["partial_rotary_factor", "0.5"], 4),
             ("quantised", put(quantization_config={"quant_method": "gptq"}), ["quantization_config", "GPTQ"], 4),
             ("yarn", put(rope_scaling={"rope_type": "yarn", "factor": 4}), ["rope_type", "yarn"], 4),
+            ("partial rotation among the newer", put(rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5}),
+             ["partial_rotary_factor", "0.5"], 4),
+            ("positions of images", put(rope_scaling={"type": "default", "mrope_section": [2, 3, 3]}), ["mrope_section"], 4),
+            ("both directions", put(use_bidirectional_attention=True), ["use_bidirectional_attention"], 4),
+            ("no positions", put(position_embedding_type="nope"), ["position_embedding_type", "nope"], 4),
+            ("clipped", put(clip_qkv=8.0), ["clip_qkv", "8"], 4),
             ("dynamic, the old way", put(rope_scaling={"type": "dynamic", "factor": 4}), ["type", "dynamic"], 4),
             ("linear without a factor", put(rope_scaling={"type": "linear"}), ["factor", "none"], 3),
             ("yarn, the new way", put(rope_parameters={"rope_type": "yarn"}), ["rope_type", "yarn"], 4),
@@ -290,7 +299,14 @@ class BadGguf(MalformedCase):
             ("a family without its keys", put("general.architecture", "qwen2", t.STRING), ["qwen2.embedding_length"], 3),
             ("a window", put("llama.attention.sliding_window", 8, t.UINT32), ["sliding_window", "none", "8"], 4),
             ("experts", put("llama.expert_count", 8, t.UINT32), ["expert_count", "8"], 4),
-            ("split", put("split.count", 3, t.UINT16), ["split.count", "3"], 4),
+            ("of three files", put("split.count", 3, t.UINT16), ["split.count", "-00001-of-00003.gguf", "model.gguf"], 3),
+            ("both directions", put("llama.attention.causal", False, t.BOOL), ["attention.causal", "1", "got 0"], 4),
+            ("a factor of attention", put("llama.rope.scaling.attn_factor", 1.2, t.FLOAT32), ["attn_factor", "1.2"], 4),
+            ("a cap of logits", put("llama.final_logit_softcapping", 30.0, t.FLOAT32), ["final_logit_softcapping", "30"], 4),
+            ("a scale of another family", put("llama.residual_scale", 0.5, t.FLOAT32), ["residual_scale", "0.5"], 4),
+            ("a theta of another family", put("llama.rope.freq_base_swa", 100.0, t.FLOAT32), ["freq_base_swa", "100"], 4),
+            ("parts of the frequencies of yarn", put("llama.rope.scaling.yarn_ext_factor", 1.0, t.FLOAT32), ["yarn_ext", "1"], 4),
+            ("a key that is not known", put("llama.attention.sink", "x", t.STRING), ["attention.sink", "only the keys"], 4),
             ("yarn", put("llama.rope.scaling.type", "yarn", t.STRING), ["scaling.type", "yarn"], 4),
             ("a negative factor", put("llama.rope.scaling.factor", -4.0, t.FLOAT32), ["scaling.factor", "-4"], 3),
             ("heads by layer", lambda w: w.kv_data[0].update({"llama.attention.head_count": array}),
@@ -341,6 +357,75 @@ class BadGguf(MalformedCase):
                 model = self.model()
                 os.truncate(model, keep)
                 self.refused(model, "model.gguf")
+
+
+class BadParts(MalformedCase):
+    """A GGUF model in three files of which one is wrong; each message is one line."""
+
+    def parts(self, name="model", change=None):
+        """The paths of the parts in a folder of their own."""
+        stored, _ = quantise(random_weights(CONFIG), "F16")
+        folder = self.path(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        write_gguf(os.path.join(folder, f"{name}.gguf"), CONFIG, stored, name=name, split=8, change=change)
+        return [os.path.join(folder, file) for file in sorted(os.listdir(folder))]
+
+    def test_the_base_is_good(self):
+        first, *others = self.parts()
+        self.assertEqual(len(others), 2)
+        self.open(first)
+
+    def test_a_missing_part(self):
+        for missing in (1, 2):
+            parts = self.parts()
+            os.remove(parts[missing])
+            for model in (parts[0], os.path.dirname(parts[0])):
+                with self.subTest(model, missing=missing):
+                    self.refused(model, os.path.basename(parts[missing]), f"part {missing + 1} of 3", "got none", form=False)
+
+    def test_without_the_first(self):
+        _, second, third = self.parts()
+        self.refused(second, "split.no", "got 1", "-00001-of-00003.gguf")
+        os.remove(third)
+        os.remove(self.path("model", "model-00001-of-00003.gguf"))
+        self.refused(os.path.dirname(second), "split.no", "got 1")
+
+    def test_another_name(self):
+        first, *_ = self.parts()
+        os.rename(first, self.path("model", "renamed.gguf"))
+        self.refused(self.path("model", "renamed.gguf"), "split.count", "-00001-of-00003.gguf", "renamed.gguf")
+
+    def test_parts_in_another_order(self):
+        _, second, third = self.parts()
+        os.rename(second, second + ".tmp")
+        os.rename(third, second)
+        os.rename(second + ".tmp", third)
+        self.refused(self.path("model"), "00002-of-00003", "split.no", "expected 1", "got 2")
+
+    def test_a_tensor_twice(self):
+        def rename(writer):
+            last = writer.tensors[-1]
+            last["token_embd.weight"] = last.pop(next(iter(last)))
+
+        self.parts(change=rename)
+        self.refused(self.path("model"), "token_embd.weight", "a tensor in one part", "another in model-0000")
+
+    def test_another_model_s_part(self):
+        *_, third = self.parts("other", change=lambda writer: writer.add_tensor("extra.weight", np.zeros(32, np.float32)))
+        *_, own = self.parts()
+        shutil.copy(third, own)
+        self.refused(self.path("model"), "00003-of-00003", "split.tensors.count", "as in the first part")
+
+    def test_a_wrong_count(self):
+        first, second, _ = self.parts()
+        for part, key in ((first, "tensors.count"), (second, "count")):
+            self.parts()
+            reader = gguf.GGUFReader(part, "r+")
+            field = reader.fields[f"split.{key}"]
+            field.parts[field.data[0]][0] += 1
+            del reader, field
+            self.refused(self.path("model"), f"split.{key}", *([] if part == first else ["as in the first part"]))
 
 
 class BadPaths(MalformedCase):

@@ -10,19 +10,23 @@ read back with dump-checkpoint and compared bit by bit.
 
 import json
 import os
+import shutil
 import sys
 import unittest
+from dataclasses import replace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 import support
 
-support.require("numpy", "gguf", "safetensors")
+support.require("numpy", "gguf", "safetensors", "llama_cpp_library")
 
 import gguf
 import numpy as np
 
-from llama_numpy import Config, RopeScaling, rope_factors
+import llama_cpp_library as llama_cpp
+from llama_numpy import Config, LinearScaling, RopeScaling, forward, rope_factors
+import model_families as families
 from make_model import RANDOM_BLOCKS, quantise, random_weights, to_halves, write_gguf, write_huggingface, write_meta, write_pth
 
 DUMP = os.environ["LLAMAC_DUMP_CHECKPOINT"]
@@ -54,6 +58,7 @@ class ValuesCase(support.TestCase):
             os.makedirs(out)
         result = support.run([DUMP, model, out])
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.warnings = result.stderr
         return json.loads(result.stdout)
 
     def check_config(self, got, config, tied=None, factors=None):
@@ -196,6 +201,52 @@ class HuggingFace(ValuesCase):
         weights = random_weights(config)
         self.check(write_huggingface(self.path("scaled"), config, weights), weights, config)
 
+    def test_head_beside_tied_embeddings(self):
+        """Is not used, which a warning says, unless it is a copy."""
+        weights = random_weights(TIED)
+        embedding = weights["tok_embeddings"]
+        for name, head, warns in (("copy", embedding, False), ("own", embedding[::-1].copy(), True)):
+            with self.subTest(name):
+                model = write_huggingface(self.path(name), TIED, weights | {"output": head})
+                self.check(model, weights, TIED)
+                self.assertEqual("lm_head.weight: is not used" in self.warnings, warns, self.warnings)
+
+    def test_defaults_are_those_of_the_family(self):
+        """Which transformers' classes of configurations have."""
+        for family, eps, theta, context in (
+            (families.LLAMA, 1e-6, 1e4, 2048),
+            (families.MISTRAL, 1e-6, 1e4, 131072),
+            (families.QWEN2, 1e-6, 1e4, 32768),
+            (families.QWEN3, 1e-6, 1e4, 32768),
+            (families.GRANITE, 1e-6, 1e4, 2048),
+            (families.SMOLLM3, 1e-6, 2e6, 32768),
+            (families.OLMO2, 1e-5, 1e4, 2048),
+            (families.PHI3, 1e-5, 1e4, 4096),
+            (families.GEMMA3, 1e-6, 1e6, 131072),
+        ):
+            with self.subTest(family.model_type):
+                path = self.path(family.model_type + ".json")
+                with open(path, "w") as f:
+                    json.dump({"architectures": [family.architecture], "hidden_size": 256, "num_hidden_layers": 30,
+                               "num_attention_heads": 4, "intermediate_size": 256, "vocab_size": 64}, f)
+                got = self.open(path)
+                self.assertEqual((got["eps"], got["theta"], got["context"]), (eps, theta, context))
+
+    def test_windows_are_used_where_the_switch_says_so(self):
+        """Qwen's layers from the 28th on, of 4096 tokens, unless the file says other numbers."""
+        for settings, windows in (
+            ({}, []),
+            ({"sliding_window": 16}, []),
+            ({"use_sliding_window": True}, [0] * 28 + [4096] * 2),
+            ({"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 29}, [0] * 29 + [16]),
+        ):
+            with self.subTest(settings):
+                path = self.path("windows.json")
+                with open(path, "w") as f:
+                    json.dump({"architectures": ["Qwen2ForCausalLM"], "hidden_size": 256, "num_hidden_layers": 30,
+                               "num_attention_heads": 4, "intermediate_size": 256, "vocab_size": 64} | settings, f)
+                self.assertEqual(self.open(path)["windows"], windows)
+
     def test_newer_spelling_of_the_rotary_parameters(self):
         model = write_huggingface(self.path("newer"), SCALED, random_weights(SCALED))
         path = os.path.join(model, "config.json")
@@ -238,6 +289,57 @@ class Gguf(ValuesCase):
         model = write_gguf(self.path("scaled.gguf"), SCALED, stored)
         factors = rope_factors(SCALED).astype(np.float32).tolist()
         self.check(model, values, SCALED, factors=factors)
+
+    def test_scaling_by_type_factor_and_tensor(self):
+        """The type says whether the factor counts, which is beside the tensor; llama.cpp's logits say the same."""
+        tensor = rope_factors(SCALED)
+        stored, values = quantise(random_weights(replace(SCALED, scaling=None)), "F32")
+        tokens = list(range(40, 72))
+        for name, keys, with_tensor, expected in (
+            ("linear", {"scaling.type": "linear", "scaling.factor": 4.0}, False, 4.0),
+            ("none", {"scaling.type": "none", "scaling.factor": 4.0}, False, 1.0),
+            ("none, by the older name", {"scaling.type": "none", "scale_linear": 4.0}, False, 1.0),
+            ("no type", {"scaling.factor": 4.0}, False, 4.0),
+            ("no type, by the older name", {"scale_linear": 4.0}, False, 4.0),
+            ("both names", {"scaling.factor": 2.0, "scale_linear": 4.0}, False, 2.0),
+            ("a factor of 0", {"scaling.factor": 0.0}, False, 1.0),
+            ("a tensor", {}, True, tensor),
+            ("a tensor without a type", {"scaling.type": "none", "scaling.factor": 4.0}, True, tensor),
+            ("a tensor and a factor", {"scaling.type": "linear", "scaling.factor": 4.0}, True, 4.0 * tensor),
+        ):
+            with self.subTest(name):
+
+                def change(writer, keys=keys, with_tensor=with_tensor):
+                    for key, value in keys.items():
+                        add = writer.add_string if isinstance(value, str) else writer.add_float32
+                        add(f"llama.rope.{key}", value)
+                    if with_tensor:
+                        writer.add_tensor("rope_freqs.weight", tensor.astype(np.float32))
+
+                plain = replace(SCALED, scaling=None)
+                model = write_gguf(self.path("factors.gguf"), plain, stored, change=change)
+                factors = np.broadcast_to(expected, tensor.shape)
+                got = self.open(model)["rope_factors"] or [1.0] * len(tensor)
+                self.assertTrue(np.allclose(got, factors, rtol=1e-6), got)
+                logits = forward(replace(SCALED, scaling=LinearScaling(factors)), values, tokens)
+                other = llama_cpp.Llama(model, 64, cache=llama_cpp.F32).logits(tokens)
+                self.assertLess(np.abs(logits - other).max(), 5e-5 * np.abs(logits).max())
+
+    def test_several_files(self):
+        """By the first of them or by their directory; tensors that decide the configuration may be in any."""
+        weights = random_weights(SCALED)
+        stored, values = quantise(weights, "F16")
+        factors = rope_factors(SCALED).astype(np.float32).tolist()
+        for size in (2, 5):
+            folder = self.path(f"parts-{size}")
+            os.makedirs(folder)
+            write_gguf(os.path.join(folder, "model.gguf"), SCALED, stored, split=size)
+            first, *others = sorted(os.listdir(folder))
+            self.assertGreater(len(others), 1)
+            for model in (folder, os.path.join(folder, first)):
+                with self.subTest(model):
+                    self.check(model, values, SCALED, factors=factors)
+                    shutil.rmtree(model.rstrip("/") + ".weights")
 
     def test_models_of_the_benchmarks(self):
         script = os.path.join(support.ROOT, "scripts", "make_gguf.py")
