@@ -16,6 +16,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,9 +29,15 @@ namespace llamac {
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 
+// Made once for each kind: its table is larger than any text here.
+static const PreTokenizer &preTokenizer(PreTokenizerKind kind) {
+  static std::map<PreTokenizerKind, PreTokenizer> made;
+  return made.try_emplace(kind, kind).first->second;
+}
+
 static std::vector<std::string> words(PreTokenizerKind kind,
                                       const std::string &text) {
-  const PreTokenizer pre(kind);
+  const PreTokenizer &pre = preTokenizer(kind);
   std::vector<std::string> out;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = pre.wordEnd(text, begin);
