@@ -18,7 +18,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -114,7 +113,43 @@ static std::optional<CallHead> readHead(HeadReader &reader) {
   if (!member || !isArguments(*member) || !reader.takes(':') ||
       !reader.takes('{'))
     return std::nullopt;
-  return CallHead{*std::move(name), reader.at - 1};
+  const size_t size = reader.at - 1;
+  if (!reader.takes('"') && (reader.needsMore || !reader.takes('}')))
+    return std::nullopt;
+  return CallHead{*std::move(name), size};
+}
+
+//===----------------------------------------------------------------------===//
+// The end of an object
+//===----------------------------------------------------------------------===//
+
+/// Whether JSON has `c` outside of strings.
+static bool isOfJson(char c) {
+  return absl::ascii_isspace(c) || absl::ascii_isdigit(c) ||
+         absl::StrContains("{}[],:\"+-.E", c) ||
+         absl::StrContains("truefalsn", c);
+}
+
+size_t JsonExtent::read(absl::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inString) {
+      inString = afterBackslash || c != '"';
+      afterBackslash = !afterBackslash && c == '\\';
+      continue;
+    }
+    if (!isOfJson(c) || (depth == 0 && c != '{' && !absl::ascii_isspace(c))) {
+      now = State::Broken;
+      return i;
+    }
+    inString = c == '"';
+    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    if (depth == 0 && (c == '}' || c == ']')) {
+      now = State::Ended;
+      return i + 1;
+    }
+  }
+  return text.size();
 }
 
 //===----------------------------------------------------------------------===//
@@ -155,8 +190,10 @@ bool ToolCallParser::step(ToolCallPieces &to) {
     return stepWhole(to);
   case State::Arguments:
     return stepArguments(to);
-  case State::Tail:
-    return stepTail();
+  case State::Rest:
+    return stepRest();
+  case State::Close:
+    return stepClose();
   }
   return false;
 }
@@ -179,15 +216,26 @@ bool ToolCallParser::stepText(ToolCallPieces &to) {
   const size_t kept = absl::StripTrailingAsciiWhitespace(text).size();
   absl::StrAppend(&to.content,
                   isFound || !atEnd || count > 0 ? text.substr(0, kept) : text);
-  pending.erase(0, isFound ? found + open.size() : atEnd ? size : kept);
-  if (isFound)
+  pending.erase(0, atEnd && !isFound ? size : kept);
+  if (isFound) {
+    mark = found - kept + open.size();
     state = State::Head;
+  }
   return isFound;
 }
 
+/// Where what looked like a call is none.
+void ToolCallParser::isNoCall(ToolCallPieces &to) {
+  to.content += pending.substr(0, mark);
+  pending.erase(0, std::exchange(mark, 0));
+  state = *syntax->open ? State::Text : State::Plain;
+}
+
 bool ToolCallParser::stepHead(ToolCallPieces &to) {
-  HeadReader reader(pending);
+  HeadReader reader(absl::string_view(pending).substr(mark));
   std::optional<CallHead> head = readHead(reader);
+  extent = JsonExtent();
+  scanned = 0;
   if (!head) {
     if (reader.needsMore && !atEnd)
       return false;
@@ -195,45 +243,39 @@ bool ToolCallParser::stepHead(ToolCallPieces &to) {
     return true;
   }
   to.calls.push_back({count++, std::move(head->name), ""});
-  pending.erase(0, head->size);
-  depth = 0;
-  inString = afterBackslash = false;
+  pending.erase(0, std::exchange(mark, 0) + head->size);
   state = State::Arguments;
   return true;
 }
 
-/// The number of bytes of the JSON value that `text` begins with; none where
-/// it goes on.
-static std::optional<size_t> sizeOfValue(absl::string_view text, int &depth,
-                                         bool &inString, bool &afterBackslash) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (inString) {
-      inString = afterBackslash || c != '"';
-      afterBackslash = !afterBackslash && c == '\\';
-      continue;
-    }
-    inString = c == '"';
-    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    if (depth == 0 && (c == '}' || c == ']'))
-      return i + 1;
-  }
-  return std::nullopt;
-}
-
 bool ToolCallParser::stepArguments(ToolCallPieces &to) {
-  const std::optional<size_t> size =
-      sizeOfValue(pending, depth, inString, afterBackslash);
-  const std::string text = pending.substr(0, size.value_or(pending.size()));
-  pending.erase(0, text.size());
-  if (!text.empty()) {
+  size_t size = extent.read(pending);
+  // What is no JSON is the client's to find out: the call has been given.
+  while (extent.state() == JsonExtent::State::Broken && size < pending.size()) {
+    extent.skip();
+    ++size;
+    size += extent.read(absl::string_view(pending).substr(size));
+  }
+  if (size > 0) {
     if (to.calls.empty())
       to.calls.push_back({count - 1, "", ""});
-    to.calls.back().arguments += text;
+    to.calls.back().arguments += pending.substr(0, size);
+    pending.erase(0, size);
   }
-  if (size)
-    state = State::Tail;
-  return size.has_value();
+  if (extent.state() != JsonExtent::State::Ended)
+    return false;
+  extent = JsonExtent(1);
+  state = State::Rest;
+  return true;
+}
+
+/// Passes over what the object of the call has behind its arguments.
+bool ToolCallParser::stepRest() {
+  pending.erase(0, extent.read(pending));
+  if (extent.state() == JsonExtent::State::Open)
+    return false;
+  state = State::Close;
+  return true;
 }
 
 /// Where a call has ended.
@@ -241,20 +283,22 @@ void ToolCallParser::afterCall() {
   state = *syntax->open ? State::Text : State::Start;
 }
 
-bool ToolCallParser::stepTail() {
-  if (*syntax->close) {
-    const size_t found = pending.find(syntax->close);
-    if (found == std::string::npos)
-      return false;
-    pending.erase(0, found + std::strlen(syntax->close));
-    afterCall();
-    return true;
-  }
-  // Calls that follow each other are separated by space or a semicolon.
-  const size_t begin = pending.find_first_not_of("} \t\r\n;");
-  pending.erase(0, begin);
-  if (begin == std::string::npos)
+bool ToolCallParser::stepClose() {
+  const absl::string_view close = syntax->close;
+  // Calls that follow each other without marks are separated by space or a
+  // semicolon. Models may close more brackets than they have opened.
+  const size_t begin = std::min(
+      pending.find_first_not_of(close.empty() ? "} \t\r\n;" : "} \t\r\n"),
+      pending.size());
+  const absl::string_view text = absl::string_view(pending).substr(begin);
+  if (absl::StartsWith(close, text) &&
+      text.size() < std::max<size_t>(close.size(), 1)) {
+    if (atEnd)
+      pending.clear();
     return false;
+  }
+  if (absl::StartsWith(text, close))
+    pending.erase(0, begin + close.size());
   afterCall();
   return true;
 }
@@ -277,34 +321,17 @@ bool ToolCallParser::takeCall(absl::string_view text, ToolCallPieces &to) {
 }
 
 bool ToolCallParser::stepWhole(ToolCallPieces &to) {
-  const absl::string_view close = syntax->close;
-  size_t size = pending.size(), behind = pending.size();
-  if (!close.empty()) {
-    const size_t found = absl::string_view(pending).find(close);
-    if (found == std::string::npos && !atEnd)
-      return false;
-    if (found != std::string::npos) {
-      size = found;
-      behind = found + close.size();
-    }
+  const absl::string_view text = absl::string_view(pending).substr(mark);
+  scanned += extent.read(text.substr(scanned));
+  if (extent.state() == JsonExtent::State::Open && !atEnd)
+    return false;
+  if (extent.state() == JsonExtent::State::Ended &&
+      takeCall(text.substr(0, scanned), to)) {
+    pending.erase(0, std::exchange(mark, 0) + scanned);
+    state = State::Close;
   } else {
-    int open = 0;
-    bool isText = false, isEscaped = false;
-    const std::optional<size_t> end =
-        sizeOfValue(pending, open, isText, isEscaped);
-    if (!end && !atEnd)
-      return false;
-    size = behind = end.value_or(size);
+    isNoCall(to);
   }
-  const absl::string_view text = absl::string_view(pending).substr(0, size);
-  if (takeCall(text, to)) {
-    pending.erase(0, behind);
-    state = close.empty() ? State::Tail : State::Text;
-    return true;
-  }
-  absl::StrAppend(&to.content, syntax->open, pending.substr(0, behind));
-  pending.erase(0, behind);
-  state = close.empty() ? State::Plain : State::Text;
   return true;
 }
 

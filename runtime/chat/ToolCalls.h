@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,38 @@ struct ToolCallPieces {
   std::vector<ToolCallPart> calls = {};
 };
 
+/// Finds the end of a JSON object that comes piece by piece. It knows brackets
+/// and strings, and which bytes no JSON has outside of strings.
+class JsonExtent {
+public:
+  enum class State {
+    Open,
+    Ended,
+    Broken, ///< At a byte that is not of JSON.
+  };
+
+  /// Before an object, or inside of `depth` brackets.
+  explicit JsonExtent(int depth = 0) : depth(depth) {}
+
+  /// Reads on. Returns how many bytes of `text` belong to the object.
+  size_t read(absl::string_view text);
+
+  State state() const { return now; }
+
+  /// Goes on behind the byte at which it is broken, as if that were not there.
+  void skip() { now = State::Open; }
+
+private:
+  State now = State::Open;
+  int depth; ///< Brackets that are open.
+  bool inString = false, afterBackslash = false;
+};
+
 /// Takes an answer piece by piece and tells calls from content. What it gives
-/// in all does not depend on how the answer was cut. Text that only begins as a
-/// call does is content; space around calls is dropped.
+/// in all does not depend on how the answer was cut. Nothing is given of what
+/// may be a call before that is certain: when its name and the first byte
+/// within its arguments have come. Text that only begins as a call does is
+/// content, as it is; space around calls is dropped.
 class ToolCallParser {
 public:
   explicit ToolCallParser(const ToolCallSyntax &syntax)
@@ -58,6 +88,9 @@ public:
 
   int calls() const { return count; }
 
+  /// Whether the last call goes on: at the end, whether it was cut off.
+  bool isInArguments() const { return state == State::Arguments; }
+
 private:
   enum class State {
     Start,     ///< Nothing but space has come, and the answer may be calls.
@@ -66,7 +99,8 @@ private:
     Head,      ///< A call, before its arguments.
     Whole,     ///< A call whose arguments do not come last.
     Arguments, ///< Inside of them.
-    Tail,      ///< Behind them.
+    Rest,      ///< Behind them, inside the call's object.
+    Close,     ///< Behind that.
   };
 
   bool step(ToolCallPieces &to);
@@ -74,8 +108,10 @@ private:
   bool stepHead(ToolCallPieces &to);
   bool stepWhole(ToolCallPieces &to);
   bool stepArguments(ToolCallPieces &to);
-  bool stepTail();
+  bool stepRest();
+  bool stepClose();
   bool takeCall(absl::string_view text, ToolCallPieces &to);
+  void isNoCall(ToolCallPieces &to);
   void afterCall();
 
   const ToolCallSyntax *syntax;
@@ -83,8 +119,9 @@ private:
   std::string pending;
   bool atEnd = false;
   int count = 0;
-  int depth = 0; ///< Of the arguments: open brackets.
-  bool inString = false, afterBackslash = false;
+  size_t mark = 0; ///< Bytes of `pending` before what may be a call's object.
+  size_t scanned = 0; ///< Bytes behind them that `extent` has read.
+  JsonExtent extent;
 };
 
 } // namespace llamac

@@ -21,10 +21,10 @@ class ScriptedModel(support.TestCase):
     def test_the_answer_is_its_script(self):
         model = scripted_model.make(self.path("model.gguf"), PIECES)
         options = ("--raw", "-p", "Hello", "--temp", 0, "--json", "-q")
-        answer = json.loads(self.llamac("run", model, *options).stdout)
-        self.assertEqual(answer["text"], TEXT)
+        self.assertEqual(json.loads(self.llamac("run", model, *options).stdout)["text"], TEXT)
+        ids = json.loads(self.llamac("run", model, "--ids", *options).stdout)["ids"]
         other = llama_cpp_library.Llama(model, context=64)
-        self.assertEqual(other.answer(other.tokenize(b"Hello"), 60), answer["ids"])
+        self.assertEqual(other.answer(other.tokenize(b"Hello"), 60), ids)
 
     def test_what_cannot_be_a_script_is_refused(self):
         for pieces in ([b"ab", b"ab"], [b"a", b"b", b"a"], [("<|bos|>", scripted_model.NORMAL)] * 2):

@@ -137,6 +137,81 @@ TEST(ToolCallsTest, WhatOnlyBeginsAsACallIsContent) {
   }
 }
 
+TEST(ToolCallsTest, SpaceBeforeAMarkThatOpensNoCallStays) {
+  for (const char *text :
+       {"The <tool_call> mark opens a call.",
+        "First.\n\n<tool_call>{oops}</tool_call>\n\nLast.",
+        "a\n<tool_call> {'name': 'f'} ", " <tool_call>", "a \n <tool_call>\n",
+        "a <tool_call>{\"name\": \"f\", \"arguments\": {oops}}</tool_call>",
+        "a <tool_call>[{\"name\": \"f\", \"arguments\": {}}]</tool_call>"}) {
+    const Answer answer = parse("hermes", text);
+    EXPECT_EQ(answer.content, text);
+    EXPECT_THAT(answer.calls, IsEmpty()) << text;
+  }
+  for (const char *text : {" \n {oops}", "{\"name\": \"f\", \"parameters\": [",
+                           "  {\"name\": \"f\", \"parameters\": {oops}}\n"}) {
+    const Answer answer = parse("llama3", text);
+    EXPECT_EQ(answer.content, text);
+    EXPECT_THAT(answer.calls, IsEmpty()) << text;
+  }
+}
+
+TEST(ToolCallsTest, AMarkThatOpensNoCallHidesNoneBehindIt) {
+  const char *call = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": "
+                     "1}}</tool_call>";
+  for (const char *before :
+       {"A <tool_call> is what I write:", "<tool_call>", "<tool_call>{",
+        "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"it's"}) {
+    const Answer answer = parse("hermes", absl::StrCat(before, "\n", call));
+    EXPECT_EQ(answer.content, before);
+    EXPECT_THAT(answer.calls, ElementsAre(Pair("f", "{\"a\": 1}")));
+  }
+}
+
+TEST(ToolCallsTest, TextBehindACallThatIsNotClosedIsContent) {
+  for (const char *behind : {"", "}", ", \"id\": 7}", "}}"}) {
+    const Answer answer =
+        parse("hermes", absl::StrCat("<tool_call>{\"name\": \"f\", "
+                                     "\"arguments\": {\"a\": 1}",
+                                     behind, "\nIt rains."));
+    EXPECT_THAT(answer.content, testing::EndsWith("It rains."));
+    EXPECT_THAT(answer.calls, ElementsAre(Pair("f", "{\"a\": 1}")));
+  }
+  const Answer answer =
+      parse("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"id\": "
+                      "{\"of\": \"</tool_call>\"}} </tool_call> It rains.");
+  EXPECT_EQ(answer.content, " It rains.");
+  EXPECT_THAT(answer.calls, ElementsAre(Pair("f", "{}")));
+}
+
+TEST(ToolCallsTest, MarksInsideOfStringsAreArguments) {
+  EXPECT_THAT(parse("hermes",
+                    "<tool_call>{\"arguments\": {\"a\": \"</tool_call> "
+                    "<tool_call>{\"}, \"name\": \"f\"}</tool_call>"),
+              testing::Field(&Answer::calls,
+                             ElementsAre(Pair("f", "{\"a\":\"</tool_call> "
+                                                   "<tool_call>{\"}"))));
+}
+
+TEST(ToolCallsTest, NothingIsGivenOfACallThatIsNotCertain) {
+  ToolCallParser parser(syntaxOf("hermes"));
+  const std::string head = "\n<tool_call>{\"name\": \"f\", \"arguments\": {";
+  for (const char c : head) {
+    const ToolCallPieces pieces = parser.add({&c, 1});
+    EXPECT_EQ(pieces.content, "");
+    EXPECT_THAT(pieces.calls, IsEmpty());
+  }
+  EXPECT_EQ(parser.add("\"").calls.size(), 1u);
+}
+
+TEST(ToolCallsTest, SaysWhetherTheLastCallGoesOn) {
+  ToolCallParser parser(syntaxOf("llama3"));
+  (void)parser.add("{\"name\": \"f\", \"parameters\": {\"a\": [1");
+  EXPECT_TRUE(parser.isInArguments());
+  (void)parser.add("]}");
+  EXPECT_FALSE(parser.isInArguments());
+}
+
 TEST(ToolCallsTest, ArgumentsThatAreCutOffStayAsFarAsTheyCame) {
   EXPECT_THAT(parse("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": "
                               "{\"a\": \"b")
