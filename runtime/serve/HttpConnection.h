@@ -7,9 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // HTTP/1.1 as RFC 9112 has it, parsed by Boost.Beast. One coroutine reads all
-// the time, so that a client that leaves is noticed while an answer is made;
-// another takes requests one by one and answers them. All of it, and the
-// handlers, runs on one thread.
+// the time, another takes requests one by one and answers them, and a third
+// waits for the connection to break. All of it, and the handlers, runs on one
+// thread. Whatever waits has a deadline, and close() wakes it.
+//
+// A client that sends no more may have left, or wait for its answer with its
+// half of the connection closed (RFC 9112, 9.6): only what is sent to it tells
+// them apart, as the host of one that left resets the connection. While nothing
+// else is sent, an interim answer, 100 Continue, does that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +53,7 @@ struct HttpAnswer {
 };
 
 struct HttpLimits {
+  /// Of a request's head, trailers and extensions of chunks together.
   uint64_t headerBytes = uint64_t{32} << 10;
   uint64_t bodyBytes = uint64_t{32} << 20;
   /// Between two requests; until one has come whole; until a client has taken
@@ -88,6 +94,10 @@ private:
                bool keepsAlive)
       : connection(connection), message(&message), keepsAlive(keepsAlive) {}
 
+  bool takesInterimAnswers() const {
+    return !hasBegun && message->version() >= 11;
+  }
+
   std::string head(const HttpAnswer &answer, std::optional<size_t> size) const;
 
   HttpConnection &connection;
@@ -111,6 +121,12 @@ struct HttpHandler {
   std::function<HttpAnswer(unsigned status, absl::string_view why)> errorAnswer;
 };
 
+/// Why a request cannot be read.
+struct HttpRefusal {
+  unsigned status;
+  std::string why;
+};
+
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 public:
   /// `limits` and `handler` outlive it.
@@ -119,16 +135,14 @@ public:
                  const HttpLimits &limits, const HttpHandler &handler)
       : executor(executor), transport(std::move(transport)),
         remote(std::move(remote)), limits(limits), handler(handler),
-        arrived(executor), taken(executor), changed(executor) {}
+        arrived(executor), taken(executor), written(executor),
+        changed(executor) {}
 
   /// Runs it until it ends; keeps it alive meanwhile.
   void start(std::function<void()> onEnd);
 
-  /// Closes it if what is waited for is overdue.
-  void closeIfOverdue(Clock::time_point now) {
-    if (now > deadline)
-      close();
-  }
+  /// Closes it if what is waited for is overdue. Is called once a second.
+  void closeIfOverdue(Clock::time_point now);
 
   /// Takes no request after the one that is answered or comes in, and the first
   /// one.
@@ -142,9 +156,12 @@ private:
 
   Task<void> run();
   Task<void> readAll();
+  Task<void> watch();
+  void probe();
   enum class Taken { Request, Refused, Nothing };
   Task<Taken> takeRequest(Parser &parser);
-  Task<void> refuse(unsigned status, absl::string_view why);
+  HttpRefusal refusalOf(const boost::system::error_code &error) const;
+  Task<void> refuse(HttpRefusal refusal);
   Task<void> sayFarewell();
   Task<bool> write(absl::string_view bytes);
   void limit(Clock::duration longest) { deadline = Clock::now() + longest; }
@@ -158,11 +175,15 @@ private:
   Clock::time_point deadline = Clock::time_point::max();
   std::string input;     ///< Read, and not taken yet.
   bool hasEnded = false; ///< The client sends no more.
+  bool isBroken = false; ///< The client takes no more, or it is closed.
   bool discards = false; ///< What still comes is of no interest.
   bool isIdle = false, isDraining = false;
-  bool isFirst = true;   ///< No request was taken yet.
-  Signal arrived, taken; ///< Bytes of `input`.
-  Signal changed;        ///< Of the exchange.
+  bool isFirst = true;             ///< No request was taken yet.
+  bool isWriting = false;          ///< One at a time.
+  HttpExchange *current = nullptr; ///< That is answered.
+  Signal arrived, taken;           ///< Bytes of `input`.
+  Signal written;
+  Signal changed; ///< Of the exchange.
 };
 
 } // namespace llamac::serve

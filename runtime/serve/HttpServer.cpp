@@ -15,6 +15,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace llamac::serve {
@@ -99,9 +101,22 @@ Task<void> HttpServer::acceptAll() {
   }
 }
 
+/// Has the system ask a client's host that says nothing for a minute whether
+/// it still knows the connection.
+static void findDeadHosts(tcp::socket &socket) {
+  error_code ignored;
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  for (const auto &[option, value] :
+       {std::pair(TCP_KEEPIDLE, 60), std::pair(TCP_KEEPINTVL, 10),
+        std::pair(TCP_KEEPCNT, 3)})
+    (void)setsockopt(socket.native_handle(), IPPROTO_TCP, option, &value,
+                     sizeof(value));
+}
+
 void HttpServer::open(tcp::socket socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  findDeadHosts(socket);
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
   auto connection = std::make_shared<HttpConnection>(
       context.get_executor(),

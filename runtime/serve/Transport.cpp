@@ -15,6 +15,7 @@
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
 
+#include <poll.h>
 #include <utility>
 
 namespace llamac::serve {
@@ -42,6 +43,15 @@ public:
     const auto [error, size] = co_await asio::async_write(
         stream, asio::buffer(bytes.data(), bytes.size()), asValue);
     co_return !error;
+  }
+
+  Task<void> waitUntilBroken() override {
+    co_await stream.lowest_layer().async_wait(tcp::socket::wait_error, asValue);
+  }
+
+  bool hasEnded() override {
+    pollfd polled = {stream.lowest_layer().native_handle(), POLLRDHUP, 0};
+    return poll(&polled, 1, 0) > 0;
   }
 
   void close() override {

@@ -45,6 +45,13 @@ public:
   /// Says that no more is written.
   virtual Task<void> finish() = 0;
 
+  /// Returns when the other host takes no more, or close() was called.
+  virtual Task<void> waitUntilBroken() = 0;
+
+  /// Whether the client has said that it sends no more, even where what it sent
+  /// is not read yet.
+  virtual bool hasEnded() = 0;
+
   /// Ends what is under way, and the connection.
   virtual void close() = 0;
 };

@@ -136,7 +136,8 @@ static Task<void> drain(asio::io_context &context, HttpServer &server,
 }
 
 /// Runs `context` until `ending` or a signal came and `server` has drained, or
-/// a second signal. What waits for a client or an engine then ends by itself.
+/// a second signal. What waits for a client or an engine then ends by itself;
+/// a third signal ends the process.
 static void runUntil(Signal &ending, asio::io_context &context,
                      HttpServer &server, Service &service,
                      int64_t drainSeconds) {
@@ -149,6 +150,7 @@ static void runUntil(Signal &ending, asio::io_context &context,
     signals.async_wait([&](const boost::system::error_code &error, int) {
       if (!error)
         server.close();
+      signals.clear();
     });
   });
   asio::co_spawn(
@@ -157,7 +159,7 @@ static void runUntil(Signal &ending, asio::io_context &context,
         while (!co_await ending.wait()) {
         }
         co_await drain(context, server, service, drainSeconds);
-        signals.cancel();
+        signals.clear();
       },
       asio::detached);
   context.run();

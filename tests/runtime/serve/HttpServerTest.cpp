@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 
 #include <boost/asio/connect.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,6 +113,19 @@ protected:
       while (!exchange.clientLeft())
         co_await exchange.changed().wait();
       ++left;
+    } else if (request.target() == "/slow") {
+      while (!exchange.clientLeft() &&
+             co_await exchange.changed().wait(Clock::now() +
+                                              std::chrono::milliseconds(200))) {
+      }
+      left += exchange.clientLeft();
+      co_await exchange.send({200, "slow"});
+    } else if (request.target() == "/fields") {
+      std::string text = "[";
+      for (const auto &field : request)
+        absl::StrAppend(&text, std::string(field.name_string()), "=",
+                        std::string(field.value()), " ");
+      co_await exchange.send({200, text + "]"});
     } else if (request.target() == "/parts") {
       co_await exchange.begin({200, "", "text/plain"});
       for (const char *part : {"one", "", "two"})
@@ -130,6 +145,19 @@ protected:
     client.send(bytes);
     client.finish();
     return client.readAll();
+  }
+
+  /// Waits until the server has no connection any more.
+  void waitUntilClosed() {
+    for (int i = 0; i < 5000 && open() > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(open(), 0u);
+  }
+
+  size_t open() {
+    return asio::post(context, asio::use_future(
+                                   [this] { return server->connections(); }))
+        .get();
   }
 
   void waitUntilLeft(int count) {
@@ -246,8 +274,138 @@ TEST_F(HttpServerTest, FloodsOfFieldsAndBodiesEndAtTheirLimits) {
               HasSubstr("GET /still []"));
 }
 
+TEST_F(HttpServerTest, HeadsTrailersAndExtensionsOfChunksHaveOneLimit) {
+  start({.headerBytes = 4096});
+  const std::string chunked =
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string large(200'000, 'x');
+  std::string many, fields;
+  for (int i = 0; i < 100; ++i) {
+    many += absl::StrCat("1;a=", std::string(100, 'x'), "\r\nb\r\n");
+    fields += absl::StrCat("F", i, ": ", std::string(100, 'x'), "\r\n");
+  }
+  for (const std::string &rest :
+       {absl::StrCat("5;a=", large, "\r\nabcde\r\n0\r\n\r\n"),
+        absl::StrCat("5;a=", large), absl::StrCat(std::string(9000, '0'), "1"),
+        absl::StrCat("0;a=", large, "\r\n\r\n"),
+        absl::StrCat(many, "0\r\n\r\n"), absl::StrCat("0\r\n", fields, "\r\n"),
+        absl::StrCat("0\r\nA: ", large, "\r\n\r\n"),
+        absl::StrCat("0\r\n", std::string(500'000, '\n'))}) {
+    // Also from a client that goes on waiting.
+    Client client(server->port());
+    client.send(chunked + rest);
+    EXPECT_THAT(client.readTo("\r\n\r\n"), StartsWith("HTTP/1.1 431 "))
+        << rest.substr(0, 20);
+  }
+  { // A head that comes in pieces, each of which is short.
+    Client client(server->port());
+    client.send("GET / HTTP/1.1\r\n");
+    for (int i = 0; i < 100; ++i) {
+      client.send(absl::StrCat("F", i, ": ", std::string(100, 'x'), "\r\n"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_THAT(client.readAll(), StartsWith("HTTP/1.1 431 "));
+  }
+  // Plain chunks are no such thing, however small.
+  std::string small;
+  for (int i = 0; i < 3000; ++i)
+    small += "1\r\nx\r\n";
+  EXPECT_THAT(ask(absl::StrCat(chunked, small, "0\r\n\r\n")),
+              HasSubstr("xxx]"));
+  EXPECT_THAT(
+      ask(absl::StrCat(chunked, "1;a=\"b c\"\r\nx\r\n0\r\nA: b\r\n\r\n")),
+      HasSubstr("[x]"));
+  waitUntilClosed();
+}
+
+TEST_F(HttpServerTest, TrailersAreNoPartOfTheHead) {
+  start();
+  const std::string text =
+      ask("POST /fields HTTP/1.1\r\nHost: x\r\nA: 1\r\n"
+          "Transfer-Encoding: chunked\r\n\r\n"
+          "1\r\nx\r\n0\r\nA: 2\r\nHost: y\r\nB: 3\r\n\r\n");
+  EXPECT_THAT(text, HasSubstr("[Host=x A=1 Transfer-Encoding=chunked ]"));
+}
+
+TEST_F(HttpServerTest, HeadsThatOthersReadInAnotherWayAreRefused) {
+  start();
+  for (const char *text :
+       {"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n", "GET http://y/ HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nA:\r\n\tc\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n A: b\r\n\r\n",
+        "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "0\r\nA: b\r\n c\r\n\r\n",
+        "GET x HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET * HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://me@x/a HTTP/1.1\r\nHost: x\r\n\r\n"})
+    EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 400 ")) << text;
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\nHost: x\r\nExpect: a\r\n\r\n"),
+              StartsWith("HTTP/1.1 417 "));
+  // What looks like a folded line in a body is none.
+  EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked"
+                  "\r\n\r\n4\r\n\r\n c\r\n0\r\n\r\n"),
+              HasSubstr("POST / [\r\n c]"));
+}
+
+TEST_F(HttpServerTest, TargetsInAbsoluteFormAreServedByTheirOwnHost) {
+  start();
+  for (const auto &[target, path] :
+       {std::pair("http://y/a?b=http://c", "/a?b=http://c"),
+        std::pair("HTTP://y", "/"), std::pair("https://y?b", "/?b")})
+    EXPECT_THAT(
+        ask(absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: x\r\n\r\n")),
+        HasSubstr(absl::StrCat("GET ", path, " []")));
+  EXPECT_THAT(ask("GET http://y:80/fields HTTP/1.1\r\nHost: x\r\n\r\n"),
+              HasSubstr("[Host=y:80 ]"));
+  EXPECT_THAT(ask("GET /http://y HTTP/1.1\r\nHost: x\r\n\r\n"),
+              HasSubstr("GET /http://y []"));
+}
+
+TEST_F(HttpServerTest, OldClientsKeepAConnectionThatTheyAskToKeep) {
+  start();
+  Client client(server->port());
+  for (int i = 0; i < 2; ++i) {
+    client.send("GET /a HTTP/1.0\r\nConnection: keep-alive\r\nExpect: "
+                "100-continue\r\n\r\n\r\n");
+    EXPECT_THAT(client.readTo("[]"),
+                testing::AllOf(StartsWith("HTTP/1.1 200 "),
+                               HasSubstr("Connection: keep-alive\r\n")));
+  }
+  client.send("GET /a HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(client.readAll(), HasSubstr("Connection: close\r\n"));
+}
+
+TEST_F(HttpServerTest, AClientThatClosesItsHalfIsAnswered) {
+  start();
+  for (const char *version : {"1.0", "1.1"}) {
+    Client client(server->port());
+    client.send(
+        absl::StrCat("GET /slow HTTP/", version, "\r\nHost: x\r\n\r\n"));
+    client.finish();
+    const std::string text = client.readAll();
+    EXPECT_THAT(text, testing::EndsWith("\r\n\r\nslow")) << version;
+    EXPECT_EQ(absl::StrContains(text, " 100 "), version[2] == '1');
+  }
+  EXPECT_EQ(left, 0);
+}
+
 TEST_F(HttpServerTest, AClientThatLeavesIsNoticed) {
   start();
+  { // With more behind its request than is read ahead.
+    Client client(server->port());
+    client.send(absl::StrCat("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n",
+                             std::string(100'000, 'x')));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  waitUntilLeft(1);
+  left = 0;
   { // While nothing is sent.
     Client client(server->port());
     client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -273,6 +431,28 @@ TEST_F(HttpServerTest, SlowClientsAreClosedWhenTheirTimeIsOver) {
   waitUntilLeft(1);
   EXPECT_EQ(idle.readAll(), "");
   EXPECT_EQ(torn.readAll(), "");
+}
+
+TEST_F(HttpServerTest, AServerThatClosesEndsWhateverWaits) {
+  start();
+  Client waits(server->port()), deaf(server->port()), torn(server->port()),
+      flood(server->port()), idle(server->port());
+  waits.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  deaf.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"); // And never reads.
+  torn.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "5;a");
+  flood.send(absl::StrCat("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n",
+                          std::string(100'000, 'x')));
+  for (int i = 0; i < 5000 && open() < 5; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  asio::post(context, [&] { server->close(); });
+  // Nothing is left that run() would wait for.
+  for (int i = 0; i < 5000 && !context.stopped(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(context.stopped());
+  EXPECT_EQ(left, 3);
+  EXPECT_EQ(server->connections(), 0u);
 }
 
 TEST_F(HttpServerTest, ADrainedServerAnswersWhatItHasAndEndsConnections) {
