@@ -103,9 +103,10 @@ typedef enum llamac_option_kind {
   LLAMAC_INTEGER,
   LLAMAC_NUMBER, ///< Or an integer.
   LLAMAC_TEXT,
-  LLAMAC_TEXTS,  ///< Set one by one.
-  LLAMAC_TOKENS, ///< Ids.
-  LLAMAC_WEIGHTS ///< Ids, each with a number.
+  LLAMAC_TEXTS,   ///< Set one by one.
+  LLAMAC_TOKENS,  ///< Ids.
+  LLAMAC_WEIGHTS, ///< Ids, each with a number.
+  LLAMAC_SEED     ///< An integer of 64 bits: -1 is the seed 2^64 - 1.
 } llamac_option_kind;
 
 typedef struct llamac_option {

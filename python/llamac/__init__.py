@@ -12,7 +12,7 @@ docs/python.md of the project has more.
 
 from llamac._compiler import compile
 from llamac._engine import Answer, Counts, Engine
-from llamac._errors import Code, Error
+from llamac._errors import Code, Error, UsageError
 from llamac._model import Model, Sequence
 from llamac._native import version as _version
 from llamac._options import EngineOptions, ModelOptions, RequestOptions
@@ -34,5 +34,6 @@ __all__ = [
     "Result",
     "Sequence",
     "TokenLogprobs",
+    "UsageError",
     "compile",
 ]

@@ -8,14 +8,14 @@ import os
 import shutil
 import subprocess
 
-from llamac._errors import Code, Error
+from llamac._errors import Code, error_of
 
 
 def _tool() -> str:
     own = os.path.join(os.path.dirname(__file__), "bin", "llamac")
     tool = own if os.path.exists(own) else shutil.which("llamac")
     if tool is None:
-        raise Error(Code.USAGE, f"compiler: expected {own} or llamac in PATH, found neither")
+        raise error_of(Code.USAGE, f"compiler: expected {own} or llamac in PATH, found neither")
     return tool
 
 
@@ -54,10 +54,10 @@ def _run(*args: str) -> str:
     if process.returncode == 0:
         return out
     if process.returncode < 0:
-        raise Error(Code.INTERNAL, f"compiler: ended by signal {-process.returncode}")
+        raise error_of(Code.INTERNAL, f"compiler: ended by signal {-process.returncode}")
     line = (log.strip().splitlines() or ["compiler: failed without a word"])[-1]
     known = process.returncode in Code.__members__.values()
-    raise Error(process.returncode if known else Code.INTERNAL, line.removeprefix("llamac: error: "))
+    raise error_of(process.returncode if known else Code.INTERNAL, line.removeprefix("llamac: error: "))
 
 
 def compile(model: str | os.PathLike[str], output: str | os.PathLike[str], **options: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from llamac import _native
 from llamac._asyncio import wait_for_news
 from llamac._closing import Closing
-from llamac._errors import Error
+from llamac._errors import Error, error_of
 from llamac._model import Model
 from llamac._options import EngineOptions, RequestOptions
 from llamac._parts import End, Part, Result, TokenLogprobs
@@ -139,7 +139,7 @@ class Answer(Closing):
         self._logprobs[index] += part_logprobs
         if ended is not None:
             if ended[0] != 0:
-                self._ends[index] = error = Error(ended[0], ended[1])
+                self._ends[index] = error = error_of(ended[0], ended[1])
                 return error
             self._ends[index] = end = End(*ended[2:])
         return Part(index, tokens, text, end, part_logprobs)

@@ -37,3 +37,13 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class UsageError(Error, ValueError):
+    """An error of Code.USAGE: an argument or option that its text names, a number
+    that is out of range, or an object that was closed."""
+
+
+def error_of(code: int, message: str) -> Error:
+    """The error of `code`."""
+    return (UsageError if code == Code.USAGE else Error)(code, message)

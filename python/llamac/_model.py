@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 from llamac import _native
 from llamac._closing import Closing
 from llamac._compiler import cached_plan
-from llamac._errors import Code, Error
+from llamac._errors import Code, Error, error_of
 from llamac._options import ModelOptions
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Sequence(Closing):
         After an error the sequence is as before, or empty where its window's
         keys are gone; len() says."""
         if rows not in _ROWS:
-            raise Error(Code.USAGE, f"rows: expected none, last or all, got {rows}")
+            raise error_of(Code.USAGE, f"rows: expected none, last or all, got {rows}")
         return self._native.step(list(tokens), _ROWS[rows]).reshape(-1, self._vocab_size)
 
     def truncate(self, length: int) -> int:

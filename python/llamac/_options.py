@@ -75,7 +75,7 @@ class RequestOptions(TypedDict, total=False):
     logprobs: int
     """Alternatives to report for each token; -1, the default: no logprobs at all."""
     seed: int
-    """Of sampling, 64 bits; a random one by default."""
+    """Of sampling, 64 bits: -1 is the seed 2**64 - 1; a random one by default."""
     stop: str | Sequence[str]
     """Texts that end the answer and do not belong to it."""
     stop_token_ids: Sequence[int]

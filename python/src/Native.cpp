@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -57,15 +58,15 @@ void check(llamac_code code) {
     throw NativeError(code, llamac_last_error());
 }
 
-/// Raises llamac.Error.
+/// Raises llamac.Error, or UsageError.
 void translate(const std::exception_ptr &thrown, void *) {
   try {
     std::rethrow_exception(thrown);
   } catch (const NativeError &error) {
-    const nb::object type =
-        nb::module_::import_("llamac._errors").attr("Error");
-    const nb::object value = type(static_cast<int>(error.code), error.text);
-    PyErr_SetObject(type.ptr(), value.ptr());
+    const nb::object value =
+        nb::module_::import_("llamac._errors")
+            .attr("error_of")(static_cast<int>(error.code), error.text);
+    PyErr_SetObject(value.type().ptr(), value.ptr());
   }
 }
 
@@ -110,6 +111,55 @@ using Tokens = std::vector<int32_t>;
 using Values = nb::typed<nb::dict, nb::str, nb::any>; ///< By name.
 
 //===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// `value` for a message: the beginning of what Python calls it.
+std::string shown(const nb::handle &value) {
+  constexpr size_t most = 80;
+  try {
+    std::string text = nb::repr(value).c_str();
+    return text.size() > most ? text.substr(0, most) + "..." : text;
+  } catch (const nb::python_error &) {
+    // Such as of an int of thousands of digits.
+    return std::string("one that has no text, of type ") +
+           nb::type_name(value.type()).c_str();
+  }
+}
+
+/// `value` as an integer of type Integer. A usage error of `name` for what is
+/// none, or does not fit.
+template <typename Integer>
+Integer integerOf(const nb::handle &value, const std::string &name) {
+  Integer number = 0;
+  if (nb::try_cast(value, number))
+    return number;
+  using Limits = std::numeric_limits<Integer>;
+  throw NativeError(LLAMAC_USAGE, name + ": expected an int from " +
+                                      std::to_string(Limits::min()) + " to " +
+                                      std::to_string(Limits::max()) + ", got " +
+                                      shown(value));
+}
+
+/// The bits of a seed, with a sign or without.
+int64_t seedOf(const nb::handle &value, const std::string &name) {
+  uint64_t bits = 0;
+  return nb::try_cast(value, bits) ? static_cast<int64_t>(bits)
+                                   : integerOf<int64_t>(value, name);
+}
+
+/// The ids in `values`. A usage error of `name` for what is no list of them.
+Tokens tokensOf(const nb::handle &values, const std::string &name) {
+  Tokens tokens;
+  if (nb::try_cast(values, tokens))
+    return tokens;
+  tokens.clear();
+  for (const nb::handle value : nb::cast<nb::iterable>(values))
+    tokens.push_back(integerOf<int32_t>(value, name));
+  return tokens;
+}
+
+//===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
 
@@ -141,7 +191,7 @@ private:
     if (!option) // An error with all names.
       check(llamac_options_set_integer(get(), name.c_str(), 0));
     try {
-      check(setAs(*option, value));
+      check(setAs(*option, "option " + name, value));
     } catch (const nb::cast_error &) {
       static constexpr const char *kinds[] = {"a bool",
                                               "an int",
@@ -149,21 +199,26 @@ private:
                                               "a str",
                                               "str or a list of them",
                                               "a list of ids",
-                                              "a dict from ids to numbers"};
+                                              "a dict from ids to numbers",
+                                              "an int"};
       throw NativeError(LLAMAC_USAGE, "option " + name + ": expected " +
                                           kinds[option->kind] + ", got " +
-                                          nb::repr(value).c_str());
+                                          shown(value));
     }
   }
 
-  llamac_code setAs(const llamac_option &option, const nb::handle &value) {
+  llamac_code setAs(const llamac_option &option, const std::string &name,
+                    const nb::handle &value) {
     llamac_options *to = get();
     switch (option.kind) {
     case LLAMAC_BOOLEAN:
       return llamac_options_set_integer(to, option.name,
                                         nb::cast<bool>(value) ? 1 : 0);
     case LLAMAC_INTEGER:
-      return llamac_options_set_integer(to, option.name, integerOf(value));
+      return llamac_options_set_integer(to, option.name,
+                                        integerOf<int64_t>(value, name));
+    case LLAMAC_SEED:
+      return llamac_options_set_integer(to, option.name, seedOf(value, name));
     case LLAMAC_NUMBER:
       return llamac_options_set_number(to, option.name,
                                        nb::cast<double>(value));
@@ -176,7 +231,7 @@ private:
         check(llamac_options_add_text(to, option.name, textOf(text).c_str()));
       return LLAMAC_OK;
     case LLAMAC_TOKENS: {
-      const auto tokens = nb::cast<Tokens>(value);
+      const Tokens tokens = tokensOf(value, name);
       return llamac_options_set_tokens(to, option.name, tokens.data(),
                                        tokens.size());
     }
@@ -184,7 +239,7 @@ private:
       Tokens tokens;
       std::vector<float> weights;
       for (const auto &[token, weight] : nb::cast<nb::dict>(value)) {
-        tokens.push_back(nb::cast<int32_t>(token));
+        tokens.push_back(integerOf<int32_t>(token, name));
         weights.push_back(nb::cast<float>(weight));
       }
       return llamac_options_set_weights(to, option.name, tokens.data(),
@@ -192,14 +247,6 @@ private:
     }
     }
     return LLAMAC_OK;
-  }
-
-  /// Seeds are 64 bits without a sign.
-  static int64_t integerOf(const nb::handle &value) {
-    uint64_t bits = 0;
-    if (nb::try_cast(value, bits))
-      return static_cast<int64_t>(bits);
-    return nb::cast<int64_t>(value);
   }
 
   static std::string textOf(const nb::handle &value) {
@@ -254,7 +301,8 @@ public:
     return {tokens, tokens + count};
   }
 
-  nb::bytes decode(const Tokens &tokens, bool special, bool continues) const {
+  nb::bytes decode(const nb::list &ids, bool special, bool continues) const {
+    const Tokens tokens = tokensOf(ids, "tokens");
     const char *text = nullptr;
     size_t size = 0;
     {
@@ -265,10 +313,11 @@ public:
     return nb::bytes(text, size);
   }
 
-  nb::bytes token(int32_t id) const {
+  nb::bytes token(const nb::int_ &id) const {
     const char *text = nullptr;
     size_t size = 0;
-    check(llamac_model_token(get(), id, &text, &size));
+    check(llamac_model_token(get(), integerOf<int32_t>(id, "token"), &text,
+                             &size));
     return nb::bytes(text, size);
   }
 };
@@ -375,7 +424,8 @@ public:
     });
   }
 
-  Answer *submit(const Tokens &tokens, const Values &given) const {
+  Answer *submit(const nb::list &ids, const Values &given) const {
+    const Tokens tokens = tokensOf(ids, "prompt");
     const Options options(LLAMAC_FOR_REQUEST, given);
     return new Answer([&](llamac_answer **out) {
       return llamac_engine_submit(get(), tokens.data(), tokens.size(),
@@ -443,7 +493,8 @@ public:
 
   /// Logits [rows, vocabulary] in the library's memory, which is freed with the
   /// array; of no rows, [0, 0].
-  Logits step(const Tokens &tokens, int rows) const {
+  Logits step(const nb::list &ids, int rows) const {
+    const Tokens tokens = tokensOf(ids, "tokens");
     llamac_logits *logits = nullptr;
     const float *data = nullptr;
     size_t count = 0, columns = 0;
@@ -463,7 +514,8 @@ public:
     return Logits(const_cast<float *>(data), {count, columns}, owner);
   }
 
-  int64_t truncate(int64_t length) const {
+  int64_t truncate(const nb::int_ &given) const {
+    const auto length = integerOf<int64_t>(given, "length");
     int64_t left = 0;
     const nb::gil_scoped_release release;
     check(llamac_sequence_truncate(get(), length, &left));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Status.h"
+#include "runtime/base/FieldError.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -106,10 +107,9 @@ ExitCode exitCode(const absl::Status &status) {
 }
 
 absl::Status withContext(const absl::Status &status, absl::string_view prefix) {
-  if (status.ok())
-    return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(prefix, ": ", status.message()));
+  return status.ok() ? status
+                     : remade(status, status.code(),
+                              absl::StrCat(prefix, ": ", status.message()));
 }
 
 } // namespace llamac

@@ -36,7 +36,7 @@ struct KindOf {
   llamac_option_kind operator()(int *) { return LLAMAC_INTEGER; }
   llamac_option_kind operator()(int64_t *) { return LLAMAC_INTEGER; }
   llamac_option_kind operator()(std::optional<uint64_t> *) {
-    return LLAMAC_INTEGER;
+    return LLAMAC_SEED;
   }
   llamac_option_kind operator()(double *) { return LLAMAC_NUMBER; }
   llamac_option_kind operator()(std::string *) { return LLAMAC_TEXT; }
@@ -57,7 +57,9 @@ struct KindOf {
 /// field's range.
 class Assign {
 public:
-  explicit Assign(const OptionValue &value) : value(value) {}
+  /// An integer is in [least, most].
+  Assign(const OptionValue &value, int64_t least, int64_t most)
+      : value(value), least(least), most(most) {}
 
   absl::Status operator()(bool *field) const {
     LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("0 or 1"));
@@ -74,17 +76,11 @@ public:
   }
 
   absl::Status operator()(int *field) const {
-    LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("an integer"));
-    using Limits = std::numeric_limits<int>;
-    if (number < Limits::min() || number > Limits::max())
-      return usageError(absl::StrCat("expected an integer from ", Limits::min(),
-                                     " to ", Limits::max(), ", got ", number));
-    *field = static_cast<int>(number);
-    return absl::OkStatus();
+    return set(field, integer<int>());
   }
 
   absl::Status operator()(int64_t *field) const {
-    return set(field, held<int64_t>("an integer"));
+    return set(field, integer<int64_t>());
   }
 
   /// Seeds are 64 bits, whatever their sign.
@@ -132,6 +128,18 @@ public:
   }
 
 private:
+  /// An integer that is in range, and fits a Field.
+  template <typename Field> absl::StatusOr<int64_t> integer() const {
+    LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("an integer"));
+    using Limits = std::numeric_limits<Field>;
+    const int64_t from = std::max<int64_t>(least, Limits::min()),
+                  to = std::min<int64_t>(most, Limits::max());
+    if (number < from || number > to)
+      return usageError(absl::StrCat("expected an integer from ", from, " to ",
+                                     to, ", got ", number));
+    return number;
+  }
+
   template <typename Held>
   absl::StatusOr<Held> held(absl::string_view expected) const {
     if (const Held *found = std::get_if<Held>(&value))
@@ -151,6 +159,7 @@ private:
   }
 
   const OptionValue &value;
+  int64_t least, most;
 };
 
 } // namespace
@@ -159,14 +168,20 @@ private:
 // The lists
 //===----------------------------------------------------------------------===//
 
+/// The most that is counted in tokens or answers, as the tools have it.
+static constexpr int64_t mostTokens = int64_t{1} << 20;
+
 static constexpr NamedOption<ModelOptions> modelOptions[] = {
-#define ROW(NAME, FIELD, HELP)                                                 \
-  {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP}
-    ROW("threads", threads, "threads of kernels; 0: one on each physical core"),
+#define ROW(NAME, FIELD, HELP, ...)                                            \
+  {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP,      \
+   ##__VA_ARGS__}
+    ROW("threads", threads, "threads of kernels; 0: one on each physical core",
+        0, 1024),
     ROW("sequences", sequences,
-        "sequences at a time; 0: as many as the plan was compiled for"),
+        "sequences at a time; 0: as many as the plan was compiled for", 0,
+        mostTokens),
     ROW("isa", isa, "instruction-set level, of those that the plan has"),
-    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda"),
+    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda", 0, 1023),
     ROW("verify", verify, "whether all checksums of the plan are verified"),
     ROW("tuned", tuned, "whether kernels have the configs that tuning found"),
     ROW("random_weights", randomWeights,
@@ -175,20 +190,24 @@ static constexpr NamedOption<ModelOptions> modelOptions[] = {
 };
 
 static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
-#define ROW(NAME, FIELD, HELP)                                                 \
-  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP}
+#define ROW(NAME, FIELD, HELP, ...)                                            \
+  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; },      \
+   HELP, ##__VA_ARGS__}
     ROW("max_waiting", maxWaiting,
-        "answers that may wait, beside those that run; 0: any number"),
+        "answers that may wait, beside those that run; 0: any number", 0,
+        mostTokens),
     ROW("prefix_cache", scheduler.cachesPrefixes,
         "whether beginnings that were seen before are computed once"),
     ROW("prefix_file", scheduler.prefixFile,
         "file that they are read from, where it is there, and saved to when "
         "the engine goes; empty: none"),
     ROW("kv_pages", scheduler.kvPages,
-        "pages of the KV cache; 0: as many as all sequences can use"),
+        "pages of the KV cache; 0: as many as all sequences can use", 0,
+        mostTokens),
     ROW("prompt_rows", scheduler.promptRows,
         "tokens of prompts in a step beside answers that decode; 0: as many as "
-        "the times of earlier steps allow"),
+        "the times of earlier steps allow",
+        0, mostTokens),
     ROW("batch_invariant", scheduler.batchInvariant,
         "whether an answer is the same whatever runs beside it; on the cpu it "
         "always is"),
@@ -205,10 +224,11 @@ rowsOf(absl::Span<const NamedOption<Target>> options) {
         {{option.name, std::visit(KindOf(), option.field(target)), option.help},
          [&option](const OptionValue &value) {
            Target target;
-           return std::visit(Assign(value), option.field(target));
+           return std::visit(Assign(value, option.least, option.most),
+                             option.field(target));
          },
          [&option](const OptionValue &value, void *target) {
-           return std::visit(Assign(value),
+           return std::visit(Assign(value, option.least, option.most),
                              option.field(*static_cast<Target *>(target)));
          }});
   }

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/Answer.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -35,12 +36,12 @@ std::vector<int32_t> stopIdsOf(const GenerateOptions &options,
 absl::Status checkGenerateOptions(const GenerateOptions &options,
                                   bool wantsText, const Tokenizer *tokenizer) {
   if (options.maxTokens < -1)
-    return usageError(absl::StrCat("tokens to generate: expected -1 or more, "
-                                   "got ",
-                                   options.maxTokens));
+    return fieldError("max_tokens", absl::StrCat("expected -1 or more, "
+                                                 "got ",
+                                                 options.maxTokens));
   if (std::ranges::find(options.stopStrings, "") != options.stopStrings.end())
-    return usageError("stop: expected texts that are not empty, got an empty "
-                      "one");
+    return fieldError("stop", "expected texts that are not empty, got an empty "
+                              "one");
   if (!tokenizer && (wantsText || !options.stopStrings.empty()))
     return usageError("text: the plan has no tokenizer; give and ask for ids");
   return absl::OkStatus();

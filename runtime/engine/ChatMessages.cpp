@@ -8,6 +8,7 @@
 
 #include "runtime/engine/ChatMessages.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/engine/JsonSchema.h"
@@ -26,6 +27,12 @@ namespace llamac {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
+
+/// `status`, an error within field `field`, with the field.
+static absl::Status inField(const absl::Status &status,
+                            absl::string_view field) {
+  return withField(withContext(status, field), field);
+}
 
 //===----------------------------------------------------------------------===//
 // Messages
@@ -142,7 +149,7 @@ absl::StatusOr<ordered_json> readMessages(const JsonObject &object,
   for (size_t i = 0; i < messages.size(); ++i) {
     auto message = readMessage(messages[i], format);
     if (!message.ok())
-      return withContext(message.status(), absl::StrCat("messages[", i, "]"));
+      return inField(message.status(), absl::StrCat("messages[", i, "]"));
     list.push_back(*std::move(message));
   }
   return list;
@@ -171,9 +178,10 @@ static absl::Status readVariables(const JsonObject &object,
   if (variables)
     for (const auto &[name, value] : variables->raw().items()) {
       if (!format.mentions(name))
-        return variables->fail(name.substr(0, 80),
-                               "a variable of the model's template",
-                               "an unknown one");
+        return inField(variables->fail(name.substr(0, 80),
+                                       "a variable of the model's template",
+                                       "an unknown one"),
+                       "chat_template_kwargs");
       inputs.variables.emplace_back(name, variables->textOf(name, text));
     }
   if (object.has("documents")) {
@@ -250,7 +258,7 @@ static absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
   for (size_t i = 0; i < tools.size(); ++i) {
     auto tool = readTool(tools[i], text);
     if (!tool.ok())
-      return withContext(tool.status(), absl::StrCat("tools[", i, "]"));
+      return inField(tool.status(), absl::StrCat("tools[", i, "]"));
     result.tools.push_back(*std::move(tool));
   }
   if (!object.has("tool_choice"))
@@ -272,7 +280,7 @@ static absl::StatusOr<ToolChoice> readTools(const JsonObject &object,
                             choice);
   auto named = namedTool(object, result.tools);
   if (!named.ok())
-    return withContext(named.status(), "tool_choice");
+    return inField(named.status(), "tool_choice");
   result.tools = {*std::move(named)};
   return result;
 }

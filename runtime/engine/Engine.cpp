@@ -9,6 +9,7 @@
 #include "runtime/engine/Engine.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
@@ -240,8 +241,10 @@ absl::Status Engine::checkTokens(absl::Span<const int32_t> tokens) const {
   const int64_t vocab = shared->config().vocabSize;
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= vocab)
-      return usageError(absl::StrCat("token ", i, ": expected an id from 0 to ",
-                                     vocab - 1, ", got ", tokens[i]));
+      return withField(
+          usageError(absl::StrCat("token ", i, ": expected an id from 0 to ",
+                                  vocab - 1, ", got ", tokens[i])),
+          "prompt");
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/RequestJson.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
@@ -88,7 +89,7 @@ static absl::Status read(const Member &member, double *to) {
   return absl::OkStatus();
 }
 
-/// Seeds are 64 bits without a sign.
+/// Seeds are 64 bits, with a sign or without.
 static absl::Status read(const Member &member, std::optional<uint64_t> *to) {
   const json &value = member.value();
   if (value.is_number_unsigned()) {
@@ -97,8 +98,6 @@ static absl::Status read(const Member &member, std::optional<uint64_t> *to) {
   }
   int64_t seed = 0;
   LLAMAC_RETURN_IF_ERROR(read(member, &seed));
-  if (seed < 0)
-    return member.fail("0 or more");
   *to = static_cast<uint64_t>(seed);
   return absl::OkStatus();
 }
@@ -227,7 +226,9 @@ static absl::Status readResponseFormat(const Member &member,
 static absl::Status readResponseFormat(const Member &member, Request &request) {
   LLAMAC_ASSIGN_OR_RETURN(const auto format,
                           member.object.optionalObject(member.name));
-  return withContext(readResponseFormat(member, *format, request), member.name);
+  return withField(
+      withContext(readResponseFormat(member, *format, request), member.name),
+      member.name);
 }
 
 //===----------------------------------------------------------------------===//
@@ -250,27 +251,20 @@ static absl::Status unknownField(const JsonObject &object,
                      absl::StrCat("an unknown one", suggestion(name, known)));
 }
 
-/// `status`, which is an error of a file's, as one of a request's.
-static absl::Status asUsage(const absl::Status &status) {
-  return status.ok() ? status : usageError(status.message());
-}
-
 absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
                                absl::Span<const absl::string_view> others,
                                Request &request) {
   const absl::Span<const NamedOption<Request>> options = requestOptions();
   for (const auto &[name, value] : object.raw().items()) {
-    if (std::ranges::find(others, name) != others.end())
+    if (value.is_null() || std::ranges::find(others, name) != others.end())
       continue;
     const auto option =
         std::ranges::find(options, name, &NamedOption<Request>::name);
     const bool isFormat = name == responseFormat;
     if (option == options.end() && !isFormat)
-      return asUsage(unknownField(object, name, others));
-    if (value.is_null())
-      continue;
+      return asUsageError(unknownField(object, name, others));
     const Member member{object, name, text};
-    LLAMAC_RETURN_IF_ERROR(asUsage(
+    LLAMAC_RETURN_IF_ERROR(asUsageError(
         isFormat ? readResponseFormat(member, request)
                  : std::visit([&](auto field) { return read(member, field); },
                               option->field(request))));
@@ -293,28 +287,28 @@ readPrompt(const JsonObject &object, absl::string_view text,
   const bool hasPrompt = object.has("prompt"), hasTokens = object.has("tokens"),
              hasMessages = object.has("messages");
   if (hasPrompt + hasTokens + hasMessages != 1)
-    return asUsage(object.fail("prompt", "one of prompt, tokens and messages",
-                               hasPrompt || hasTokens || hasMessages ? "several"
-                                                                     : "none"));
+    return asUsageError(object.fail(
+        "prompt", "one of prompt, tokens and messages",
+        hasPrompt || hasTokens || hasMessages ? "several" : "none"));
   for (const absl::string_view field : chatRequestFields)
     if (object.has(field) && !hasMessages)
-      return asUsage(object.fail(field, "messages beside it", "none"));
+      return asUsageError(object.fail(field, "messages beside it", "none"));
   if (hasTokens)
-    return asUsage(read(Member{object, "tokens", text}, &request.prompt));
+    return asUsageError(read(Member{object, "tokens", text}, &request.prompt));
   if (hasMessages) {
     LLAMAC_RETURN_IF_ERROR(chat.status());
     auto conversation = readChatRequest(object, text, **chat);
     if (!conversation.ok())
-      return asUsage(conversation.status());
+      return asUsageError(conversation.status());
     LLAMAC_ASSIGN_OR_RETURN(request.prompt,
                             (*chat)->prompt(std::move(conversation->inputs)));
     return absl::OkStatus();
   }
   const Member prompt{object, "prompt", text};
   if (prompt.value().is_array())
-    return asUsage(read(prompt, &request.prompt));
+    return asUsageError(read(prompt, &request.prompt));
   if (!prompt.value().is_string())
-    return asUsage(prompt.fail("a string or an array of token ids"));
+    return asUsageError(prompt.fail("a string or an array of token ids"));
   LLAMAC_ASSIGN_OR_RETURN(
       request.prompt, encode(prompt.value().get_ref<const std::string &>()));
   return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,6 +52,9 @@ template <typename Target> struct NamedOption {
   const char *name;
   OptionField (*field)(Target &to);
   const char *help;
+  /// Of integers; requests are checked as they are prepared.
+  int64_t least = std::numeric_limits<int64_t>::min(),
+          most = std::numeric_limits<int64_t>::max();
 };
 
 absl::Span<const NamedOption<Request>> requestOptions();

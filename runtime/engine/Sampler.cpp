@@ -8,6 +8,7 @@
 
 #include "runtime/engine/Sampler.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/FloatBits.h"
 
@@ -68,27 +69,31 @@ double RandomStream::nextUniform() {
 
 /// Error unless `value` is in [least, most], which NaN is not.
 template <typename Number>
-static absl::Status checkRange(absl::string_view name, Number value,
-                               Number least, Number most) {
+static absl::Status checkRange(absl::string_view field, Number value,
+                               Number least, Number most,
+                               absl::string_view what = "") {
   if (value >= least && value <= most)
     return absl::OkStatus();
-  return usageError(
-      absl::StrCat(name, ": expected ", least, " to ", most, ", got ", value));
+  return fieldError(field, absl::StrCat("expected ", least, " to ", most, what,
+                                        ", got ", value));
 }
 
 static absl::Status checkBias(const SamplingOptions &options,
                               std::optional<int64_t> vocabSize) {
+  static constexpr absl::string_view field = "logit_bias";
   absl::flat_hash_set<int32_t> ids;
   for (const auto &[id, bias] : options.logitBias) {
     if (id < 0 || id >= vocabSize.value_or(INT64_MAX))
-      return usageError(absl::StrCat(
-          "logit bias: expected a token id",
-          vocabSize ? absl::StrCat(" below ", *vocabSize) : "", ", got ", id));
+      return fieldError(
+          field,
+          absl::StrCat("expected a token id",
+                       vocabSize ? absl::StrCat(" below ", *vocabSize) : "",
+                       ", got ", id));
     if (!ids.insert(id).second)
-      return usageError(
-          absl::StrCat("logit bias: token id ", id, " is given twice"));
-    LLAMAC_RETURN_IF_ERROR(checkRange(
-        absl::StrCat("logit bias of token id ", id), bias, -100.0f, 100.0f));
+      return fieldError(
+          field, absl::StrCat("expected token id ", id, " once, got it twice"));
+    LLAMAC_RETURN_IF_ERROR(checkRange(field, bias, -100.0f, 100.0f,
+                                      absl::StrCat(" for token id ", id)));
   }
   return absl::OkStatus();
 }
@@ -97,32 +102,34 @@ absl::Status Sampler::check(const SamplingOptions &options,
                             absl::Span<const int32_t> stopIds,
                             std::optional<int64_t> vocabSize) {
   if (!(options.temperature >= 0) || !std::isfinite(options.temperature))
-    return usageError(
-        absl::StrCat("temperature: expected a number of at least 0, got ",
-                     options.temperature));
+    return fieldError("temperature",
+                      absl::StrCat("expected a number of at least 0, got ",
+                                   options.temperature));
   if (options.topK < -1)
-    return usageError(
-        absl::StrCat("top-k: expected -1 or more, got ", options.topK));
+    return fieldError("top_k",
+                      absl::StrCat("expected -1 or more, got ", options.topK));
   if (!(options.topP > 0 && options.topP <= 1))
-    return usageError(absl::StrCat(
-        "top-p: expected a number above 0 and at most 1, got ", options.topP));
+    return fieldError(
+        "top_p", absl::StrCat("expected a number above 0 and at most 1, got ",
+                              options.topP));
   if (options.minTokens < 0)
-    return usageError(absl::StrCat("min tokens: expected 0 or more, got ",
-                                   options.minTokens));
-  LLAMAC_RETURN_IF_ERROR(checkRange("min-p", options.minP, 0.0, 1.0));
+    return fieldError("min_tokens", absl::StrCat("expected 0 or more, got ",
+                                                 options.minTokens));
+  LLAMAC_RETURN_IF_ERROR(checkRange("min_p", options.minP, 0.0, 1.0));
   LLAMAC_RETURN_IF_ERROR(
-      checkRange("repetition penalty", options.repetitionPenalty, 0.01, 100.0));
+      checkRange("repetition_penalty", options.repetitionPenalty, 0.01, 100.0));
   LLAMAC_RETURN_IF_ERROR(
-      checkRange("frequency penalty", options.frequencyPenalty, -2.0, 2.0));
+      checkRange("frequency_penalty", options.frequencyPenalty, -2.0, 2.0));
   LLAMAC_RETURN_IF_ERROR(
-      checkRange("presence penalty", options.presencePenalty, -2.0, 2.0));
+      checkRange("presence_penalty", options.presencePenalty, -2.0, 2.0));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("logprobs", options.logprobs, int64_t{-1}, mostLogprobs));
   if (options.grammar)
     for (const int32_t id : options.grammar->stopIds())
       if (std::find(stopIds.begin(), stopIds.end(), id) == stopIds.end())
-        return usageError("grammar: its answers are ended by the model's stop "
-                          "ids, which are to be ignored; do not ask for both");
+        return fieldError("ignore_eos",
+                          "expected false beside a grammar, whose answers are "
+                          "ended by the model's stop ids, got true");
   return checkBias(options, vocabSize);
 }
 

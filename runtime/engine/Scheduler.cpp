@@ -9,6 +9,7 @@
 #include "runtime/engine/Scheduler.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -93,37 +94,52 @@ Scheduler::create(std::shared_ptr<const Model> model,
 
 absl::Status Scheduler::prepare(Request &request) const {
   if (request.prompt.empty())
-    return usageError("prompt: expected at least one token, got none");
+    return fieldError("prompt", "expected at least one token, got none");
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
   SamplingOptions &sampling = request.options.sampling;
   if (request.grammar && !sampling.grammar) {
     if (!model().grammars())
-      return usageError("grammar: expected a model with a tokenizer, got one "
-                        "without");
+      return fieldError("grammar", "expected a model with a tokenizer, got one "
+                                   "without");
     LLAMAC_ASSIGN_OR_RETURN(sampling.grammar,
                             model().grammars()->compile(*request.grammar));
   }
   LLAMAC_RETURN_IF_ERROR(
       Sampler::check(sampling, stopIdsOf(request.options, model().stopIds()),
                      model().config().vocabSize));
+  if (sampling.minTokens > engine->mostTokens())
+    return fieldError("min_tokens",
+                      absl::StrCat("expected at most ", engine->mostTokens(),
+                                   ", got ", sampling.minTokens));
+  const int64_t vocabSize = model().config().vocabSize;
+  for (const int32_t id : request.options.stopIds)
+    if (id < 0 || id >= vocabSize)
+      return fieldError(
+          "stop_token_ids",
+          absl::StrCat("expected ids from 0 to ", vocabSize - 1, ", got ", id));
   if (request.answers < 1 || request.answers > mostAnswers)
-    return usageError(absl::StrCat("n: expected 1 to ", mostAnswers, ", got ",
-                                   request.answers));
+    return fieldError("n", absl::StrCat("expected 1 to ", mostAnswers, ", got ",
+                                        request.answers));
   if (!(request.timeLimit >= 0))
-    return usageError(absl::StrCat(
-        "time limit: expected seconds of at least 0, got ", request.timeLimit));
+    return fieldError("time_limit",
+                      absl::StrCat("expected seconds of at least 0, got ",
+                                   request.timeLimit));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t asked = std::max<int64_t>(request.options.maxTokens, 1);
   const int64_t most = engine->mostTokens();
   // The last token of an answer is not run.
   if (asked - 1 > most - prompt)
-    return usageError(absl::StrCat(
-        "request: expected at most ", most, " tokens, ",
-        most < model().context() ? "for which there are KV pages"
-                                 : "the context of the plan",
-        ", got a prompt of ", prompt, " and ", asked, " to generate"));
+    // Of no field: either the prompt or what is asked of the answer may change.
+    return withReason(
+        usageError(absl::StrCat("request: expected at most ", most, " tokens, ",
+                                most < model().context()
+                                    ? "for which there are KV pages"
+                                    : "the context of the plan",
+                                ", got a prompt of ", prompt, " and ", asked,
+                                " to generate (max_tokens)")),
+        "context_length_exceeded");
   return absl::OkStatus();
 }
 

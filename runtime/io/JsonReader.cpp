@@ -8,6 +8,7 @@
 
 #include "runtime/io/JsonReader.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Malformed.h"
 #include "runtime/io/MappedFile.h"
@@ -142,8 +143,11 @@ public:
         containers.back()->get_ref<json::object_t &>().emplace(name, nullptr);
     const uint64_t quoted = name.size() + 2;
     const uint64_t start = consumed > quoted ? consumed - quoted : 0;
-    if (!isNew)
-      return fail(start, name.substr(0, 200), "a key used once", "a duplicate");
+    if (!isNew) {
+      fail(start, name.substr(0, 200), "a key used once", "a duplicate");
+      status = withField(std::move(status), name.substr(0, 200));
+      return false;
+    }
     offsets.emplace(&member->second, start);
     slot = &member->second;
     return true;
@@ -247,7 +251,8 @@ absl::Status JsonObject::fail(absl::string_view key, absl::string_view expected,
       if (const uint64_t at = document->offsetOf(own);
           offset == 0 || at < offset)
         offset = at;
-  return malformed(document->file(), offset, key, expected, got);
+  return withField(malformed(document->file(), offset, key, expected, got),
+                   key);
 }
 
 absl::Status JsonObject::unsupported(absl::string_view key,

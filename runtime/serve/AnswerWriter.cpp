@@ -67,6 +67,26 @@ static double finite(float logprob) {
   return std::max(static_cast<double>(logprob), -9999.0);
 }
 
+/// `text` as JSON has it, where bytes that are not UTF-8 are U+FFFD: texts that
+/// differ there alone are one key of an object.
+static std::string jsonString(absl::string_view text) {
+  return Json::parse(jsonText(Json(text))).get<std::string>();
+}
+
+/// What a completion has at a token of text `text`: the best logprob of each
+/// text among the alternatives, best first, and the token that was chosen.
+static Json topLogprobs(const Tokenizer &tokenizer, absl::string_view text,
+                        const TokenLogprobs &logprobs) {
+  Json top = Json::object();
+  for (const TokenLogprob &other : logprobs.alternatives)
+    top.emplace(jsonString(other.id == logprobs.chosen.id
+                               ? text
+                               : textOf(tokenizer, other.id)),
+                finite(other.logprob));
+  top.emplace(jsonString(text), finite(logprobs.chosen.logprob));
+  return top;
+}
+
 /// A token of a chat's logprobs.
 static Json chatLogprob(std::string text, float logprob) {
   Json bytes = Json::array();
@@ -86,11 +106,12 @@ Json AnswerWriter::logprobsOf(Choice &choice, const AnswerPart &part) const {
   if (!choice.tokens)
     return nullptr;
   const Tokenizer &tokenizer = request->model->tokenizer();
-  Json lists = request->isChat ? Json{{"content", Json::array()}}
-                               : Json{{"tokens", Json::array()},
-                                      {"token_logprobs", Json::array()},
-                                      {"top_logprobs", Json::array()},
-                                      {"text_offset", Json::array()}};
+  Json lists = request->isChat
+                   ? Json{{"content", Json::array()}, {"refusal", nullptr}}
+                   : Json{{"tokens", Json::array()},
+                          {"token_logprobs", Json::array()},
+                          {"top_logprobs", Json::array()},
+                          {"text_offset", Json::array()}};
   for (TokenTexts::Entry &entry : choice.tokens->take(part)) {
     const TokenLogprobs &logprobs = entry.logprobs;
     if (request->isChat) {
@@ -102,14 +123,12 @@ Json AnswerWriter::logprobsOf(Choice &choice, const AnswerPart &part) const {
       lists["content"].push_back(std::move(one));
       continue;
     }
-    Json top = Json::object();
-    for (const TokenLogprob &other : logprobs.alternatives)
-      top[textOf(tokenizer, other.id)] = finite(other.logprob);
+    lists["top_logprobs"].push_back(
+        topLogprobs(tokenizer, entry.text, logprobs));
     lists["text_offset"].push_back(choice.offset);
     choice.offset += countCharacters(entry.text);
     lists["tokens"].push_back(std::move(entry.text));
     lists["token_logprobs"].push_back(finite(logprobs.chosen.logprob));
-    lists["top_logprobs"].push_back(std::move(top));
   }
   return lists;
 }
@@ -168,8 +187,10 @@ void AnswerWriter::add(Choice &choice, const Delta &delta) const {
   }
   if (delta.logprobs.is_null())
     return;
-  if (choice.logprobs.is_null())
-    choice.logprobs = Json::object();
+  if (choice.logprobs.is_null()) {
+    choice.logprobs = delta.logprobs;
+    return;
+  }
   for (const auto &[name, list] : delta.logprobs.items())
     for (const Json &one : list)
       choice.logprobs[name].push_back(one);

@@ -8,16 +8,13 @@
 
 #include "runtime/serve/ApiError.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/RequestOptions.h"
 #include "runtime/io/JsonText.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
-
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace llamac::serve {
 
@@ -45,57 +42,20 @@ static const ErrorKind &kindOf(unsigned status) {
   return found == std::end(kinds) ? std::end(kinds)[-1] : *found;
 }
 
-/// The option of requests that messages call `words`, "top-p" or "logit bias of
-/// token id 7"; empty where there is none.
-static std::string optionOf(absl::string_view words) {
-  const std::string name = absl::StrReplaceAll(
-      words.substr(0, words.find(" of ")), {{" ", "_"}, {"-", "_"}});
-  const auto options = requestOptions();
-  return std::ranges::count(options, name, &NamedOption<Request>::name) > 0
-             ? name
-             : "";
-}
-
-/// The field that `message` begins with, "temperature: ..." or
-/// "body:12: temperature: ...".
-static std::string fieldOf(absl::string_view message) {
-  if (absl::ConsumePrefix(&message, "body:"))
-    message.remove_prefix(
-        std::min(message.size(), message.find_first_not_of("0123456789: ")));
-  const size_t end = message.find(": ");
-  const absl::string_view field = message.substr(0, end);
-  const bool isName =
-      end != absl::string_view::npos && std::ranges::all_of(field, [](char c) {
-        return absl::ascii_isalnum(c) || absl::StrContains("_.[]", c);
-      });
-  return isName ? std::string(field) : optionOf(field);
-}
-
-std::string errorBody(unsigned status, absl::string_view message) {
+static HttpAnswer answerOf(unsigned status, absl::string_view message,
+                           const std::string &field,
+                           const std::string &reason) {
   const ErrorKind &kind = kindOf(status);
-  const bool isModel = absl::StartsWith(message, "model: ");
-  // The prompt and what is asked of the answer, of which either may change.
-  const bool isTooLong =
-      absl::StartsWith(message, "request: expected at most ");
-  const std::string field =
-      status == 400 || isModel ? isTooLong ? "" : fieldOf(message) : "";
-  ordered_json error = {{"message", std::string(message)},
-                        {"type", kind.type},
-                        {"param", nullptr},
-                        {"code", nullptr}};
-  if (!field.empty())
-    error["param"] = field;
-  if (status == 404 && isModel)
-    error["code"] = "model_not_found";
-  else if (isTooLong)
-    error["code"] = "context_length_exceeded";
-  else if (kind.code)
-    error["code"] = kind.code;
-  return jsonText(ordered_json{{"error", std::move(error)}});
-}
-
-HttpAnswer errorAnswer(unsigned status, absl::string_view message) {
-  HttpAnswer answer{status, errorBody(status, message)};
+  const auto orNull = [](const std::string &text) {
+    return text.empty() ? ordered_json() : ordered_json(text);
+  };
+  ordered_json error = {
+      {"message", std::string(message)},
+      {"type", kind.type},
+      {"param", orNull(field)},
+      {"code", orNull(reason.empty() && kind.code ? kind.code : reason)}};
+  HttpAnswer answer{status,
+                    jsonText(ordered_json{{"error", std::move(error)}})};
   answer.error = std::string(message);
   if (status == 401)
     answer.fields = {{"WWW-Authenticate", "Bearer"}};
@@ -104,7 +64,11 @@ HttpAnswer errorAnswer(unsigned status, absl::string_view message) {
   return answer;
 }
 
-unsigned httpStatus(const absl::Status &status) {
+HttpAnswer errorAnswer(unsigned status, absl::string_view message) {
+  return answerOf(status, message, "", "");
+}
+
+static unsigned httpStatus(const absl::Status &status) {
   if (absl::IsNotFound(status))
     return 404;
   switch (exitCode(status)) {
@@ -117,6 +81,11 @@ unsigned httpStatus(const absl::Status &status) {
   default:
     return 500;
   }
+}
+
+HttpAnswer errorAnswer(const absl::Status &error) {
+  return answerOf(httpStatus(error), error.message(), fieldOf(error),
+                  reasonOf(error));
 }
 
 } // namespace llamac::serve

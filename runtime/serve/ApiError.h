@@ -14,20 +14,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include <string>
-
 namespace llamac::serve {
 
-/// {"error": {"message", "type", "param", "code"}} for `status`; `param` is the
-/// field that the message begins with, if it does.
-std::string errorBody(unsigned status, absl::string_view message);
-
-/// The same as an answer. 401, 405 and 503 have the field that HTTP asks for.
+/// {"error": {"message", "type", "param", "code"}} as an answer, with the field
+/// that HTTP asks for beside 401 and 503. No field of a request is to blame.
 HttpAnswer errorAnswer(unsigned status, absl::string_view message);
 
-/// The HTTP status of an error: 400 for what the client did wrong, 404 for a
-/// model that is not there, 503 for what may do later, 500 for all else.
-unsigned httpStatus(const absl::Status &status);
+/// The same for an error: 400 for what the client did wrong, 404 for a model
+/// that is not there, 503 for what may do later, 500 for all else. `param` is
+/// its field, `code` its reason.
+HttpAnswer errorAnswer(const absl::Status &error);
 
 } // namespace llamac::serve
 

@@ -8,6 +8,7 @@
 
 #include "runtime/serve/ApiRequest.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
@@ -91,9 +92,13 @@ absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
       return model.get();
     names.push_back(model->name());
   }
-  return absl::NotFoundError(absl::StrCat(
-      "model: expected one that is served, got ", quoteForMessage(name),
-      suggestion(name, names), "; GET /v1/models lists them"));
+  return withReason(
+      withField(absl::NotFoundError(
+                    absl::StrCat("model: expected one that is served, got ",
+                                 quoteForMessage(name), suggestion(name, names),
+                                 "; GET /v1/models lists them")),
+                "model"),
+      "model_not_found");
 }
 
 absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
@@ -119,10 +124,11 @@ static absl::Status readStreaming(const JsonObject &object, ApiRequest &to) {
     return object.fail("stream_options", "stream to be true beside it",
                        "false");
   for (const auto &[name, value] : options->raw().items())
-    if (name != "include_usage" &&
+    if (!value.is_null() && name != "include_usage" &&
         !(name == "include_obfuscation" && value == false))
-      return options->fail(name.substr(0, 80), "include_usage alone",
-                           "another option");
+      return withField(options->fail(name.substr(0, 80), "include_usage alone",
+                                     "another option"),
+                       "stream_options");
   LLAMAC_ASSIGN_OR_RETURN(const auto includesUsage,
                           options->optionalBool("include_usage"));
   to.includesUsage = includesUsage.value_or(false);
@@ -174,6 +180,13 @@ static absl::Status readCompletionFields(const JsonObject &object,
 // Prompts
 //===----------------------------------------------------------------------===//
 
+/// `made`, whose error is about `field`.
+static absl::StatusOr<std::vector<int32_t>>
+inField(absl::StatusOr<std::vector<int32_t>> made, absl::string_view field) {
+  return made.ok() ? std::move(made)
+                   : withField(std::move(made).status(), field);
+}
+
 /// OpenAI's default for a completion.
 static constexpr int64_t completionTokens = 16;
 
@@ -182,10 +195,11 @@ static absl::Status compileGrammar(const ServedModel &model,
                                    absl::string_view field, Request &request) {
   auto compiled = model.model().grammars()->compile(*request.grammar);
   if (!compiled.ok())
-    return absl::StartsWith(compiled.status().message(),
-                            absl::StrCat(field, ": "))
-               ? compiled.status()
-               : withContext(compiled.status(), field);
+    return withField(
+        absl::StartsWith(compiled.status().message(), absl::StrCat(field, ": "))
+            ? compiled.status()
+            : withContext(compiled.status(), field),
+        field);
   request.options.sampling.grammar = *std::move(compiled);
   return absl::OkStatus();
 }
@@ -216,7 +230,8 @@ static absl::Status readConversation(const JsonObject &object,
                        "none, as the model's chat template has them called in "
                        "a way that is not known",
                        "some");
-  LLAMAC_ASSIGN_OR_RETURN(request.prompt, format->prompt(chat.inputs));
+  LLAMAC_ASSIGN_OR_RETURN(request.prompt,
+                          inField(format->prompt(chat.inputs), "messages"));
   if (!usesTools)
     return absl::OkStatus();
   to.tools = to.model->toolCalls();
@@ -228,7 +243,7 @@ static absl::Status readConversation(const JsonObject &object,
       return absl::OkStatus();
     auto grammar = strictCalls(chat.tools.tools, *to.tools);
     if (!grammar.ok())
-      return withContext(grammar.status(), "tools");
+      return withField(withContext(grammar.status(), "tools"), "tools");
     request.grammar = *std::move(grammar);
     return compileGrammar(*to.model, "tools", request);
   }
@@ -267,7 +282,8 @@ readPrompts(const JsonObject &object, const ServedModel &model) {
     LLAMAC_ASSIGN_OR_RETURN(
         prompts.emplace_back(),
         one.is_string()
-            ? model.model().encode(one.get_ref<const std::string &>())
+            ? inField(model.model().encode(one.get_ref<const std::string &>()),
+                      "prompt")
             : readIds(object, "prompt", one, model.tokenizer().vocabSize()));
   }
   return prompts;

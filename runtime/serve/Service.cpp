@@ -9,16 +9,17 @@
 #include "runtime/serve/Service.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/serve/ApiError.h"
 #include "runtime/serve/KernelReport.h"
 #include "runtime/serve/Page.h"
+#include "runtime/serve/Target.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -71,21 +72,24 @@ struct Service::Route {
   const char *path; ///< One that ends with / stands for all below it.
   bool isOpen;      ///< To clients without a key.
   bool makesAnswers;
+  bool isChat;
   Task<void> (Service::*answer)(HttpExchange &exchange, Entry &entry);
 };
 
 absl::Span<const Service::Route> Service::routes() {
   static constexpr Route all[] = {
-      {verb::get, "/", true, false, &Service::page},
-      {verb::get, "/health", true, false, &Service::health},
-      {verb::get, "/metrics", false, false, &Service::showMetrics},
-      {verb::get, "/v1/llamac/kernels", false, false, &Service::listKernels},
-      {verb::get, "/v1/models", false, false, &Service::listModels},
-      {verb::get, "/v1/models/", false, false, &Service::listModels},
-      {verb::post, "/v1/chat/completions", false, true, &Service::complete},
-      {verb::post, "/v1/completions", false, true, &Service::complete},
-      {verb::post, "/tokenize", false, false, &Service::tokenize},
-      {verb::post, "/detokenize", false, false, &Service::detokenize},
+      {verb::get, "/", true, false, false, &Service::page},
+      {verb::get, "/health", true, false, false, &Service::health},
+      {verb::get, "/metrics", false, false, false, &Service::showMetrics},
+      {verb::get, "/v1/llamac/kernels", false, false, false,
+       &Service::listKernels},
+      {verb::get, "/v1/models", false, false, false, &Service::listModels},
+      {verb::get, "/v1/models/", false, false, false, &Service::listModels},
+      {verb::post, "/v1/chat/completions", false, true, true,
+       &Service::complete},
+      {verb::post, "/v1/completions", false, true, false, &Service::complete},
+      {verb::post, "/tokenize", false, false, false, &Service::tokenize},
+      {verb::post, "/detokenize", false, false, false, &Service::detokenize},
   };
   return all;
 }
@@ -100,14 +104,12 @@ static absl::string_view fieldOf(const HttpRequest &head, const char *name) {
   return {value.data(), value.size()};
 }
 
-/// The target without its query.
-static absl::string_view pathOf(const HttpRequest &head) {
-  const absl::string_view target(head.target().data(), head.target().size());
-  return target.substr(0, target.find('?'));
+static absl::string_view targetOf(const HttpRequest &head) {
+  return {head.target().data(), head.target().size()};
 }
 
 const Service::Route *Service::findRoute(const HttpRequest &head) const {
-  const absl::string_view path = pathOf(head);
+  const std::string path = pathOf(targetOf(head));
   for (const Route &route : routes()) {
     const absl::string_view own = route.path;
     if (path == own || (own.size() > 1 && absl::EndsWith(own, "/") &&
@@ -161,13 +163,13 @@ bool Service::isFriend(absl::string_view origin) const {
 std::optional<HttpAnswer> Service::refuseOrigin(const HttpRequest &head) const {
   const absl::string_view host = fieldOf(head, http::field::host);
   if (host.empty() && head.version() >= 11)
-    return errorAnswer(400, "Host: expected the field, got none");
+    return errorAnswer(400, "Host: expected a name, got none");
   if (needsLocalHost && !host.empty() && !isLocalName(hostName(host)))
     return errorAnswer(403, "Host: expected localhost, as the server listens "
                             "there alone; see --host");
   const absl::string_view origin = fieldOf(head, http::field::origin);
   if (origin.empty() || isFriend(origin) ||
-      absl::EndsWith(origin, absl::StrCat("://", host)))
+      (!host.empty() && absl::EndsWith(origin, absl::StrCat("://", host))))
     return std::nullopt;
   return errorAnswer(403, "Origin: expected this server, or one that --cors "
                           "names");
@@ -177,6 +179,8 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
                                           const Route *route) const {
   if (auto answer = refuseOrigin(head))
     return answer;
+  if (targetOf(head) == "*")
+    return HttpAnswer{204, "", "", {{"Allow", "GET, HEAD, POST, OPTIONS"}}};
   if (head.method() == verb::options && !options.origins.empty()) {
     return HttpAnswer{
         204,
@@ -191,9 +195,10 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
     return errorAnswer(401, "key: expected one that the server knows, as "
                             "Authorization: Bearer KEY or X-Api-Key: KEY");
   if (!route)
-    return errorAnswer(404, absl::StrCat("path: expected one of the interface, "
-                                         "got ",
-                                         pathOf(head).substr(0, 200)));
+    return errorAnswer(404,
+                       absl::StrCat("path: expected one of the interface, "
+                                    "got ",
+                                    rawPathOf(targetOf(head)).substr(0, 200)));
   const bool isRead = route->method == verb::get;
   if (head.method() != route->method &&
       !(isRead && head.method() == verb::head)) {
@@ -275,7 +280,7 @@ void Service::write(const Entry &entry) {
       {"time", time}, {"id", entry.id}, {"remote", entry.remote}};
   if (entry.request) {
     line["method"] = std::string(entry.request->method_string());
-    line["path"] = std::string(pathOf(*entry.request));
+    line["path"] = std::string(rawPathOf(targetOf(*entry.request)));
   }
   line["status"] = entry.status;
   line["seconds"] = seconds;
@@ -314,7 +319,9 @@ HttpHandler Service::handler() {
     entry.error = std::string(why);
     write(entry);
   };
-  handler.errorAnswer = errorAnswer;
+  handler.errorAnswer = [](unsigned status, absl::string_view why) {
+    return errorAnswer(status, why);
+  };
   return handler;
 }
 
@@ -356,22 +363,6 @@ Task<void> Service::showMetrics(HttpExchange &exchange, Entry &entry) {
       {200, metrics.text(), "text/plain; version=0.0.4; charset=utf-8"});
 }
 
-/// `text` of a target without its escapes (RFC 3986, 2.1).
-static std::string unescaped(absl::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const absl::string_view digits = text.substr(i + 1, 2);
-    if (text[i] == '%' && digits.size() == 2 &&
-        absl::c_all_of(digits, absl::ascii_isxdigit)) {
-      plain += absl::HexStringToBytes(digits);
-      i += 2;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
 static ordered_json modelJson(const ServedModel &model) {
   return {{"id", model.name()},
           {"object", "model"},
@@ -383,17 +374,18 @@ static ordered_json modelJson(const ServedModel &model) {
 /// `made` as an answer.
 static HttpAnswer answerOf(const absl::StatusOr<ordered_json> &made) {
   if (!made.ok())
-    return errorAnswer(httpStatus(made.status()), made.status().message());
+    return errorAnswer(made.status());
   return {200, jsonText(*made)};
 }
 
 Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
-  absl::string_view name = pathOf(exchange.request());
+  const std::string path = pathOf(targetOf(exchange.request()));
+  absl::string_view name = path;
   const bool isOne = absl::ConsumePrefix(&name, "/v1/models/");
   const auto list = [&]() -> absl::StatusOr<ordered_json> {
     if (isOne) {
       LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model,
-                              findModel(models, unescaped(name)));
+                              findModel(models, name));
       return modelJson(*model);
     }
     ordered_json all = ordered_json::array();
@@ -421,16 +413,14 @@ static auto onPool(asio::thread_pool &pool, Function run)
 }
 
 Task<void> Service::listKernels(HttpExchange &exchange, Entry &entry) {
-  const HttpRequest &request = exchange.request();
-  const absl::string_view target(request.target().data(),
-                                 request.target().size());
-  const size_t query = target.find("?model=");
   HttpAnswer answer = co_await onPool(readers, [&]() {
     return answerOf([&]() -> absl::StatusOr<ordered_json> {
       const ServedModel *model = models.front().get();
-      if (query != absl::string_view::npos) {
-        LLAMAC_ASSIGN_OR_RETURN(
-            model, findModel(models, unescaped(target.substr(query + 7))));
+      LLAMAC_ASSIGN_OR_RETURN(
+          const std::optional<std::string> name,
+          queryField(targetOf(exchange.request()), "model"));
+      if (name) {
+        LLAMAC_ASSIGN_OR_RETURN(model, findModel(models, *name));
       }
       return kernelReport(*model);
     }());
@@ -562,10 +552,10 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
     answers += one.answers;
   const int64_t most = model.requests().mostAnswers();
   if (most > 0 && answers > most)
-    return usageError(absl::StrCat("n: expected at most ", most,
-                                   " answers of all prompts, as many as may "
-                                   "run and wait, got ",
-                                   answers));
+    return fieldError("n", absl::StrCat("expected at most ", most,
+                                        " answers of all prompts, as many as "
+                                        "may run and wait, got ",
+                                        answers));
   for (const Request &one : submitted.request->requests) {
     LLAMAC_ASSIGN_OR_RETURN(
         submitted.streams.emplace_back(),
@@ -577,13 +567,11 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
 }
 
 Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
-  const bool isChat = pathOf(exchange.request()) == "/v1/chat/completions";
+  const bool isChat = findRoute(exchange.request())->isChat;
   auto submitted =
       co_await onPool(readers, [&] { return submit(exchange, isChat); });
   if (!submitted.ok()) {
-    const absl::Status &status = submitted.status();
-    co_return co_await send(exchange, entry,
-                            errorAnswer(httpStatus(status), status.message()));
+    co_return co_await send(exchange, entry, errorAnswer(submitted.status()));
   }
   const absl::Cleanup forget = [&] { submitted->waker->forget(); };
   entry.model = submitted->request->model->name();
@@ -654,12 +642,11 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
     entry.error = "the client left";
   } else if (!failure.ok() && exchange.begun()) {
     entry.error = std::string(failure.message());
-    co_await sendEvents(absl::StrCat(
-        "data: ", errorBody(httpStatus(failure), failure.message()), "\n\n"));
+    co_await sendEvents(
+        absl::StrCat("data: ", errorAnswer(failure).body, "\n\n"));
     co_await exchange.end();
   } else if (!failure.ok()) {
-    co_await send(exchange, entry,
-                  errorAnswer(httpStatus(failure), failure.message()));
+    co_await send(exchange, entry, errorAnswer(failure));
   } else if (request.streams) {
     co_await sendEvents(writer.streamEnd());
     co_await exchange.end();

@@ -55,7 +55,21 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
   return numberIn(least, most);
 }
 
-CLI::Validator seedNumber() { return numberIn<uint64_t>(0, UINT64_MAX); }
+CLI::Validator seedNumber() {
+  return {[](std::string &text) -> std::string {
+            uint64_t bits = 0;
+            int64_t number = 0;
+            if (absl::SimpleAtoi(text, &bits))
+              return "";
+            if (!absl::SimpleAtoi(text, &number))
+              return absl::StrCat("expected ", INT64_MIN, " to ", UINT64_MAX,
+                                  ", got ", text);
+            // Fields of seeds have no sign.
+            text = absl::StrCat(static_cast<uint64_t>(number));
+            return "";
+          },
+          ""};
+}
 
 void addModelOptions(CLI::App &app, LoadOptions &options) {
   const OptionGroup group{app, "Execution"};
@@ -79,7 +93,7 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
   group
       .add("--random-weights", options.randomWeights, "SEED",
            "Random weights of this seed in place of the plan's")
-      ->check(seedNumber());
+      ->transform(seedNumber());
   group.addFlag("!--no-tuned", options.tuned,
                 "Run the default configs, whatever was tuned");
   group.addFlag("!--no-verify", options.verify,
@@ -149,7 +163,7 @@ static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
   generation
       .add("-s,--seed", sampling.seed, "SEED",
            "Seed of the samples (default: a random one, which is printed)")
-      ->check(seedNumber());
+      ->transform(seedNumber());
   generation.addRepeated("--stop", generate.stopStrings, "TEXT",
                          "Text that ends the answer");
   generation.addFlag("!--ignore-eos", generate.stopAtStopIds,

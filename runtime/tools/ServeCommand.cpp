@@ -159,6 +159,7 @@ static void runUntil(Signal &ending, asio::io_context &context,
         while (!co_await ending.wait()) {
         }
         co_await drain(context, server, service, drainSeconds);
+        signals.cancel();
         signals.clear();
       },
       asio::detached);

@@ -212,6 +212,30 @@ class Operation(serving.ServedTestCase):
         status, fields, _ = self.server.request("DELETE", "/v1/models")
         self.assertEqual((status, fields["Allow"]), (405, "GET, HEAD"))
 
+    def test_a_target_is_read_as_a_whole(self):
+        kernels = "/v1/llamac/kernels"
+        for target, expected in (
+            (f"{kernels}?a=1&model=smollm2&b", 200),
+            (f"{kernels}?a=1&model=none&b", 404),
+            (f"{kernels}?%6Dodel=none", 404),
+            (f"{kernels}?xmodel=none", 200),
+            (f"{kernels}?a?model=none", 200),
+            (f"{kernels}?model=smollm2&model=none", 400),
+            ("/v1/%6Dodels/smollm%32?a=b", 200),
+            ("/v1/models/none", 404),
+            (f"http://127.0.0.1:{self.server.port}/v1/models", 200),
+            ("http://localhost/v1/models/none?a", 404),
+            # The host that the target names is the one that counts.
+            ("http://evil.example/v1/models", 403),
+        ):
+            status, _, body = self.server.request("GET", target)
+            self.assertEqual(status, expected, (target, body))
+            if status in (400, 404) and "model" in target:
+                self.assertEqual(json.loads(body)["error"]["param"], "model")
+        status, fields, body = self.server.request("OPTIONS", "*")
+        self.assertEqual((status, body), (204, b""))
+        self.assertIn("POST", fields["Allow"])
+
     def test_tokens_go_to_text_and_back(self):
         said = self.server.post("/tokenize", {"prompt": "Hello, Köln"})
         self.assertEqual(said["count"], len(said["tokens"]))
@@ -252,6 +276,37 @@ class Leaving(serving.ServedTestCase):
             stream.close()
             self.assert_idle()
         self.assertLess(self.server.metric("generation_tokens_total") - before, 4000)
+
+    def ask(self, body, then=b""):
+        """A connection that asks for a completion, and sends `then`."""
+        client = socket.create_connection(("127.0.0.1", self.server.port), timeout=120)
+        self.addCleanup(client.close)
+        text = json.dumps(body).encode()
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
+        client.sendall(head.encode() + text + then)
+        return client
+
+    def test_a_client_that_leaves_with_more_requests_behind_is_noticed(self):
+        before = self.server.metric("generation_tokens_total")
+        client = self.ask(LONG | {"max_tokens": 4000}, b"x" * 100_000)
+        self.assertTrue(wait_for(lambda: self.server.metric("num_requests_running") == 1))
+        client.close()
+        self.assert_idle()
+        self.assertLess(self.server.metric("generation_tokens_total") - before, 4000)
+
+    def test_a_client_that_closes_its_half_has_its_answer(self):
+        expected = self.server.post("/v1/completions", LONG)["choices"]
+        for body in (LONG, LONG | {"stream": True}):
+            client = self.ask(body)
+            client.shutdown(socket.SHUT_WR)
+            text = b"".join(iter(lambda: client.recv(65536), b""))
+            if "stream" in body:
+                self.assertIn(b"data: [DONE]\n\n", text)
+            else:
+                *interim, head, answer = text.split(b"\r\n\r\n")
+                self.assertEqual({line.split(b"\r\n")[0] for line in interim} - {b"HTTP/1.1 100 Continue"}, set())
+                self.assertTrue(head.startswith(b"HTTP/1.1 200 "))
+                self.assertEqual(json.loads(answer)["choices"], expected)
 
     def test_clients_that_leave_at_any_moment_leave_nothing(self):
         self.server.request("GET", "/health")
@@ -323,6 +378,31 @@ class Leaving(serving.ServedTestCase):
         self.assertEqual(server.stop(), support.OK)
         self.assertNotIn(b"[DONE]", stream.read())
 
+    def test_clients_that_never_end_do_not_hold_up_the_end(self):
+        chunked = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        server = Server([self.plan], self.path("never.log"), "--drain", "1")
+        clients = []
+        for text in (
+            b"",
+            b"POST / HTT",
+            chunked + b"5;a=" + b"x" * 200_000,
+            chunked + b"0\r\nA: " + b"x" * 500_000,
+            chunked + b"0\r\n" + b"\n" * 500_000,
+            chunked + b"5;a",
+        ):
+            client = socket.create_connection(("127.0.0.1", server.port))
+            self.addCleanup(client.close)
+            client.setblocking(False)
+            try:
+                client.send(text)
+            except BlockingIOError:
+                pass
+            clients.append(client)
+        stream = Stream(server.port, LONG | {"max_tokens": 8000})
+        stream.read(b"data: ")
+        self.assertEqual(server.stop(), support.OK)
+        self.assertNotIn(b"[DONE]", stream.read())
+
 
 class Hostile(serving.ServedTestCase):
     def test_bodies_that_are_no_requests_are_refused(self):
@@ -350,6 +430,37 @@ class Hostile(serving.ServedTestCase):
             status, _, text = self.server.request("POST", "/v1/completions", body)
             self.assertEqual(status, 400, (body[:80], text[:200]))
             self.assertLess(len(json.loads(text)["error"]["message"]), 1000)
+
+    def test_errors_say_which_field_they_are_about(self):
+        def nested(**fields):
+            return {"messages": [{"role": "user", "content": "a"}], **fields}
+
+        for path, body, param, code in (
+            ("/v1/completions", b"{", None, None),
+            ("/v1/completions", b"[]", None, None),
+            ("/v1/completions", b'{"top_p": 1, "top_p": 1}', "top_p", None),
+            ("/v1/completions", {}, "prompt", None),
+            ("/v1/completions", {"prompt": [49152]}, "prompt", None),
+            ("/v1/completions", {"prompt": "a", "top_p": 2}, "top_p", None),
+            ("/v1/completions", {"prompt": "a", "min_tokens": -1}, "min_tokens", None),
+            ("/v1/completions", {"prompt": "a", "max_tokens": -2}, "max_tokens", None),
+            ("/v1/completions", {"prompt": "a", "stop_token_ids": [10**6]}, "stop_token_ids", None),
+            ("/v1/completions", {"prompt": "a", "time_limit": -1}, "time_limit", None),
+            ("/v1/completions", {"prompt": "a", "logit_bias": {"5": 101}}, "logit_bias", None),
+            ("/v1/completions", {"prompt": "a", "json_object": True, "ignore_eos": True}, "ignore_eos", None),
+            ("/v1/completions", {"prompt": "a", "grammar": "root ::= x"}, "grammar", None),
+            ("/v1/completions", {"prompt": "a", "json_schema": {"not": {}}}, "json_schema", None),
+            ("/v1/completions", {"prompt": "a", "max_tokens": 10**6}, None, "context_length_exceeded"),
+            ("/v1/completions", {"prompt": "a", "request: expected at most ": 1}, "request: expected at most ", None),
+            (CHAT, {}, "messages", None),
+            (CHAT, nested(chat_template_kwargs={"nothing": 1}), "chat_template_kwargs", None),
+            (CHAT, nested(stream=True, stream_options={"a": 1}), "stream_options", None),
+            (CHAT, nested(response_format={"type": "xml"}), "response_format", None),
+            (CHAT, {"messages": [{"role": "user", "content": [{"type": "audio"}]}]}, "messages[0]", None),
+        ):
+            error = self.server.post(path, body, expect=400)["error"]
+            got = (error["param"], error["code"], error["type"])
+            self.assertEqual(got, (param, code, "invalid_request_error"), (body, error))
 
     def test_what_is_too_large_is_refused_before_it_is_read(self):
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:

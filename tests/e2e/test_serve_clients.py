@@ -224,6 +224,11 @@ class Chat(Client):
         texts = [self.content(temperature=1.5, seed=seed) for seed in (1, 2, 1)]
         self.assertEqual(texts[0], texts[2])
         self.assertNotEqual(texts[0], texts[1])
+        # Of 64 bits, with a sign or without.
+        for seed, same in ((-1, 2**64 - 1), (-(2**63), 2**63)):
+            self.assertEqual(*(self.content(temperature=1.5, seed=one) for one in (seed, same)))
+            self.assertEqual(*(self.complete(temperature=1.5, seed=one).choices[0].text for one in (seed, same)))
+            self.assertNotEqual(self.content(temperature=1.5, seed=seed), texts[0])
         unseeded = {self.content(temperature=1.5) for _ in range(3)}
         self.assertEqual(len(unseeded), 3)
 
@@ -373,6 +378,27 @@ class Completions(Client):
                 self.assertEqual(top[token], logprob)
                 self.assertEqual(max(top.values()), logprob)
 
+    def test_the_best_of_alternatives_with_one_text_stays_and_the_chosen_token_is_there(self):
+        def no_twins(pairs):
+            self.assertEqual(len(pairs), len(dict(pairs)), pairs)
+            return dict(pairs)
+
+        # Tokens that are parts of characters have one text, U+FFFD.
+        emoji = {"prompt": "emoji list: 😀 😁 😂 🤣 😃 😄", "max_tokens": 6, "logprobs": 5, "temperature": 0}
+        sampled = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 1, "seed": 3}
+        for body in (emoji, *(sampled | {"logprobs": logprobs} for logprobs in (0, 1, 3))):
+            _, _, text = self.server.request("POST", "/v1/completions", body)
+            logprobs = json.loads(text, object_pairs_hook=no_twins)["choices"][0]["logprobs"]
+            rows = list(zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True))
+            self.assertEqual(len(rows), body["max_tokens"])
+            self.assertEqual("\ufffd" in logprobs["tokens"], body is emoji)
+            for token, logprob, top in rows:
+                self.assertIn(token, top)
+                self.assertLessEqual(len(top), body["logprobs"] + 1)
+                self.assertGreaterEqual(max(top.values()), logprob)
+                if body["temperature"] == 0:
+                    self.assertEqual(top[token], logprob)
+
 
 class Errors(Client):
     """Whatever is wrong is said; nothing is ignored."""
@@ -397,7 +423,9 @@ class Errors(Client):
             ("n", {"n": -7}),
             ("n", {"n": 100000}),
             ("stop", {"stop": ""}),
-            ("seed", {"seed": -1}),
+            ("seed", {"seed": 2**64}),
+            ("seed", {"seed": -(2**63) - 1}),
+            ("seed", {"seed": 1.5}),
             ("logit_bias", {"logit_bias": {"5": 101}}),
             ("logit_bias", {"logit_bias": {"99999999": 1}}),
             ("logit_bias", {"logit_bias": {"cat": 1}}),

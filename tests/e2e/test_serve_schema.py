@@ -7,6 +7,8 @@ an answer is what the client reads. 125 cases in the default tier, thousands in 
 exhaustive one."""
 
 import collections
+import json
+import typing
 import unittest
 
 import support
@@ -18,7 +20,8 @@ import jsonschema
 import pydantic
 import schemathesis
 from openai.types import Completion, Model, completion_create_params
-from openai.types.chat import ChatCompletion, completion_create_params as chat_create_params
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, completion_create_params as chat_create_params
+from openai.types.shared import ErrorObject
 from schemathesis import GenerationMode
 
 import serving
@@ -105,7 +108,7 @@ def accepted(path):
         "max_completion_tokens": {"type": "integer", "minimum": -1},
         "n": {"type": "integer", "minimum": 1},
         "stop": {"type": ["string", "array"], "minLength": 1, "items": {"type": "string", "minLength": 1}},
-        "seed": {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
+        "seed": {"type": "integer", "minimum": -(2**63), "maximum": 2**64 - 1},
         "stream": {"type": "boolean"},
         "prompt": {"type": ["string", "array"], "minLength": 1, "minItems": 1, "items": {"type": ["string", "integer"]}},
         "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
@@ -129,6 +132,8 @@ def accepted(path):
         name: value if name == needed else {"anyOf": [value, {"type": "null"}]} for name, value in properties.items()
     }
     schema["required"] = [needed]
+    # A name that is not known asks for nothing where it is null.
+    schema["additionalProperties"] = {"type": "null"}
     return schema
 
 
@@ -245,6 +250,115 @@ class Schema(serving.ServedTestCase):
                 self.assertLessEqual(set(statuses), {200, 400})
         statuses = self.explore("/v1/models/{name}", "GET", GenerationMode.POSITIVE, by_tier(5, 200))
         self.assertLessEqual(set(statuses), {200, 404})
+
+    # What makes a short answer to a path, and one that begins with a text that
+    # may stop it at once.
+    MESSAGES = [{"role": "user", "content": "Hi"}]
+    SHORT = {
+        "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 4, "temperature": 0},
+        "/v1/completions": {"prompt": "Once upon a time", "max_tokens": 4, "temperature": 0},
+    }
+
+    def test_null_is_as_good_as_absent(self):
+        for path, kinds in (
+            (
+                "/v1/chat/completions",
+                (chat_create_params.CompletionCreateParamsStreaming, PATHS["/v1/chat/completions"]),
+            ),
+            ("/v1/completions", (completion_create_params.CompletionCreateParamsStreaming, PATHS["/v1/completions"])),
+        ):
+            body = self.SHORT[path]
+            expected = self.server.post(path, body)["choices"]
+            names = {name for kind in kinds for name in typing.get_type_hints(kind)}
+            self.assertGreater(len(names), 17)
+            nulls = dict.fromkeys([*names, "not_yet_known"])
+            self.assertEqual(self.server.post(path, nulls | body)["choices"], expected)
+            options = {"stream": True, "stream_options": dict.fromkeys(("include_usage", "include_obfuscation"))}
+            chunks = [json.loads(chunk) for chunk in self.chunks(path, body | options)]
+            self.assertTrue(all(chunk["choices"] and "usage" not in chunk for chunk in chunks))
+        null_members = dict.fromkeys(("audio", "function_call", "name", "refusal", "tool_calls", "not_yet_known"))
+        messages = [*self.MESSAGES, {"role": "assistant", "content": "Ho"}, *self.MESSAGES]
+        nulled = [message | (null_members if message["role"] == "assistant" else {"name": None}) for message in messages]
+        path, body = "/v1/chat/completions", {"max_tokens": 4, "temperature": 0}
+        self.assertEqual(
+            self.server.post(path, body | {"messages": nulled})["choices"],
+            self.server.post(path, body | {"messages": messages})["choices"],
+        )
+
+    def chunks(self, path, body):
+        """The events of a stream, but for the last, which ends it."""
+        status, _, text = self.server.request("POST", path, body | {"stream": True})
+        self.assertEqual(status, 200, text)
+        *events, last, end = text.decode().split("\n\n")
+        self.assertEqual((last, end), ("data: [DONE]", ""))
+        return [event.removeprefix("data: ") for event in events]
+
+    def check_chunk(self, path, text, ended):
+        """That a chunk is of its type; `ended` has the choices that have ended."""
+        chunk = json.loads(text)
+        for choice in chunk["choices"]:
+            self.assertNotIn(choice["index"], ended)
+            if choice["finish_reason"] is not None:
+                ended.add(choice["index"])
+            elif path == "/v1/completions":
+                # The client has no type for the chunks of a completion.
+                choice["finish_reason"] = "stop"
+        kind = Completion if path == "/v1/completions" else ChatCompletionChunk
+        kind.model_validate(chunk, strict=True)
+
+    def test_answers_are_of_the_client_s_types(self):
+        for path, body in self.SHORT.items():
+            choice = self.server.post(path, body)["choices"][0]
+            first = (choice["text"] if path == "/v1/completions" else choice["message"]["content"])[:1]
+            logprobs = {"logprobs": 2} if path == "/v1/completions" else {"logprobs": True, "top_logprobs": 2}
+            reader = READERS[path]
+            for options in (
+                {},
+                {"max_tokens": 0},
+                {"max_tokens": 1},
+                {"stop": first},
+                {"n": 2, "temperature": 1, "seed": 1},
+                {"stop": first, "n": 2},
+                {"echo": True} if path == "/v1/completions" else {"response_format": {"type": "json_object"}},
+            ):
+                for more in ({}, logprobs):
+                    if "echo" in options and more:
+                        continue
+                    with self.subTest(path=path, **options, **more):
+                        _, _, text = self.server.request("POST", path, body | options | more)
+                        answer = json.loads(text)
+                        reader.model_validate_json(text, strict=True)
+                        for choice in answer["choices"]:
+                            names = list(choice["logprobs"] or ())
+                            if not more:
+                                self.assertIsNone(choice["logprobs"])
+                            elif path == "/v1/completions":
+                                self.assertEqual(
+                                    set(names), {"tokens", "token_logprobs", "top_logprobs", "text_offset"}
+                                )
+                            else:
+                                self.assertEqual(names, ["content", "refusal"])
+                                self.assertIsInstance(choice["logprobs"]["content"], list)
+                        ended = set()
+                        usage = {"stream_options": {"include_usage": True}}
+                        for chunk in self.chunks(path, body | options | more | usage):
+                            self.check_chunk(path, chunk, ended)
+                        self.assertEqual(len(ended), options.get("n", 1))
+                        usage = json.loads(chunk)["usage"]
+                        self.assertEqual(usage["completion_tokens"], answer["usage"]["completion_tokens"])
+                        self.assertEqual(usage["total_tokens"], answer["usage"]["total_tokens"])
+        models = json.loads(self.server.request("GET", "/v1/models")[2])
+        self.assertEqual((models["object"], len(models["data"])), ("list", 1))
+        Model.model_validate(models["data"][0], strict=True)
+        for path, body, status in (
+            ("/v1/completions", b"{", 400),
+            ("/v1/completions", {"prompt": "a", "n": 0}, 400),
+            ("/v1/completions", {"prompt": "a", "model": "none"}, 404),
+            ("/v1/embeddings", {"input": "a"}, 404),
+        ):
+            got, _, text = self.server.request("POST", path, body)
+            self.assertEqual(got, status)
+            ErrorObject.model_validate(json.loads(text)["error"], strict=True)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class PackageTest(support.TestCase):
 
 
 class Types(unittest.TestCase):
-    TYPES = {0: {bool}, 1: {int}, 2: {float}, 3: {str}}
+    TYPES = {0: {bool}, 1: {int}, 2: {float}, 3: {str}, 7: {int}}
 
     def test_the_typed_options_are_those_of_the_library(self):
         for scope, options in enumerate((llamac.ModelOptions, llamac.EngineOptions, llamac.RequestOptions)):
@@ -375,6 +375,48 @@ class Faults(PackageTest):
         with llamac.Engine(self.model, max_waiting=1) as small:
             # Beside those that run, of which no model has so many.
             self.assert_error(Code.MEMORY, "answers that run or wait", small.submit, PROMPT, n=100)
+
+    def test_numbers_out_of_range_are_value_errors_that_name_their_field(self):
+        def refuse(name, function, *args, **options):
+            with self.assertRaises(llamac.UsageError) as caught:
+                function(*args, **options)
+            self.assertIsInstance(caught.exception, ValueError)
+            self.assertEqual(caught.exception.code, Code.USAGE)
+            self.assertRegex(str(caught.exception), rf"\b{name}: expected")
+            self.assertLess(len(str(caught.exception)), 300)
+
+        makers = (
+            lambda **options: llamac.Model.load(self.model.path, **options),
+            lambda **options: llamac.Engine(self.model, **options),
+            lambda **options: self.engine.submit([5], **options),
+        )
+        numbers = 0
+        for scope, make in enumerate(makers):
+            for name, kind, _ in _native.list_options(scope):
+                if kind in (1, 2, 7):
+                    # Temperatures and limits of time may be large.
+                    values = [-(10**5000), -(2**64)] + [2**64, 10**5000] * (kind != 2)
+                    values += [-(2**40)] * (kind != 7) + [2**40] * (kind == 1 and name != "top_k")
+                    for value in values:
+                        with self.subTest(name, digits=value.bit_length()):
+                            refuse(name, make, **{name: value})
+                    numbers += 1
+        self.assertGreater(numbers, 20)
+        refuse("stop_token_ids", self.engine.submit, [5], stop_token_ids=[2**40])
+        refuse("stop_token_ids", self.engine.submit, [5], stop_token_ids=[-1])
+        refuse("logit_bias", self.engine.submit, [5], logit_bias={2**40: 1})
+        for id in (-1, 2**40, -(2**70), 10**5000):
+            refuse("token 1" if id == -1 else "prompt", self.engine.submit, [5, id])
+            refuse("(token|token id)", self.model.token_bytes, id)
+            refuse("(tokens|token id)", self.model.decode, [5, id])
+            with self.model.sequence() as sequence:
+                refuse("(tokens|token 1)", sequence.step, [5, id])
+                refuse("length", sequence.truncate, id)
+        for seed, same in ((-1, 2**64 - 1), (-(2**63), 2**63)):
+            hot = {"max_tokens": 8, "temperature": 1.5}
+            ends = [self.engine.submit(PROMPT, seed=one, **hot).result() for one in (seed, same)]
+            self.assertEqual(ends[0].tokens, ends[1].tokens)
+            self.assertEqual(ends[0].end.seed, same)
 
     def test_what_is_closed_says_so(self):
         answer = self.engine.submit(PROMPT, **self.LONG)

@@ -118,7 +118,7 @@ TEST_F(CApiTest, OptionsOfEachScopeAreListedAndCanBeSet) {
       static constexpr int setters[][6] = {
           {1, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0},
           {0, 0, 1, 0, 0, 0}, {0, 0, 0, 1, 0, 0}, {0, 0, 0, 0, 1, 0},
-          {0, 0, 0, 0, 0, 1}};
+          {0, 0, 0, 0, 0, 1}, {1, 0, 0, 0, 0, 0}};
       for (int i = 0; i < 6; ++i)
         EXPECT_EQ(codes[i], setters[option->kind][i] ? LLAMAC_OK : LLAMAC_USAGE)
             << i;
@@ -166,6 +166,38 @@ TEST_F(CApiTest, WrongOptionsSayWhatIsExpected) {
   EXPECT_OK(llamac_options_free(options));
   EXPECT_ERROR(llamac_options_new(static_cast<llamac_scope>(7), &options),
                LLAMAC_USAGE, "got 7");
+}
+
+TEST_F(CApiTest, NumbersOutOfRangeAreErrorsThatNameTheOption) {
+  const int32_t token = 5;
+  for (const llamac_scope scope :
+       {LLAMAC_FOR_MODEL, LLAMAC_FOR_ENGINE, LLAMAC_FOR_REQUEST}) {
+    for (size_t i = 0; const llamac_option *option = llamac_option_at(scope, i);
+         ++i) {
+      SCOPED_TRACE(option->name);
+      for (const int64_t value : {INT64_MIN, INT64_MAX}) {
+        // Temperatures, limits of time and top_k may be large, and any seed is
+        // one.
+        if (option->kind != LLAMAC_INTEGER && option->kind != LLAMAC_NUMBER)
+          continue;
+        if (value > 0 && (option->kind == LLAMAC_NUMBER ||
+                          absl::string_view(option->name) == "top_k"))
+          continue;
+        llamac_options *options = nullptr;
+        ASSERT_OK(llamac_options_new(scope, &options));
+        llamac_code code =
+            llamac_options_set_integer(options, option->name, value);
+        llamac_answer *answer = nullptr;
+        if (code == LLAMAC_OK && scope == LLAMAC_FOR_REQUEST)
+          code = llamac_engine_submit(engine, &token, 1, options, &answer);
+        EXPECT_EQ(code, LLAMAC_USAGE) << value;
+        EXPECT_THAT(llamac_last_error(), testing::HasSubstr(option->name))
+            << value;
+        EXPECT_EQ(answer, nullptr);
+        EXPECT_OK(llamac_options_free(options));
+      }
+    }
+  }
 }
 
 TEST_F(CApiTest, OptionsCanBeUsedAgainAndChanged) {

@@ -47,7 +47,8 @@ absl::StatusOr<Request> requestOf(const std::string &text) {
 
 TEST(RequestJson, AbsentFieldsLeaveTheDefaults) {
   for (const char *text :
-       {"{}", R"({"id": 3})", R"({"max_tokens": null, "temperature": null})"}) {
+       {"{}", R"({"id": 3})", R"({"max_tokens": null, "temperature": null})",
+        R"({"stream": null, "not_yet_known": null})"}) {
     const auto request = requestOf(text);
     ASSERT_TRUE(request.ok()) << request.status();
     EXPECT_EQ(request->options.maxTokens, 77);
@@ -107,6 +108,10 @@ TEST(RequestJson, OneStopIsAStopOfItsOwn) {
 TEST(RequestJson, WholeNumbersMayBeWrittenAsFractions) {
   EXPECT_EQ(requestOf(R"({"max_tokens": 5.0})")->options.maxTokens, 5);
   EXPECT_EQ(requestOf(R"({"seed": 5.0})")->options.sampling.seed, 5);
+  EXPECT_EQ(requestOf(R"({"seed": -1})")->options.sampling.seed, UINT64_MAX);
+  EXPECT_EQ(requestOf(R"({"seed": -9223372036854775808})")
+                ->options.sampling.seed,
+            uint64_t{1} << 63);
 }
 
 TEST(RequestJson, EveryGrammarHasItsKind) {
@@ -157,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"temprature": 1})",
               "request:1: temprature: expected a field of a request, got an "
               "unknown one; did you mean temperature?"},
-        Wrong{R"({"stream": null})", "stream: expected a field of a request"},
+        Wrong{R"({"stream": false})", "stream: expected a field of a request"},
         Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
         Wrong{R"({"grammar": 7})", "grammar: expected a string"},
         Wrong{R"({"ignore_eos": 1})", "ignore_eos: expected true or false"},
@@ -185,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
               "json_schema: expected"},
         Wrong{R"({"response_format": {"type": "text", "of": 1}})",
               "of: expected one of"},
-        Wrong{R"({"seed": -1})", "seed: expected 0 or more, got -1"},
+        Wrong{R"({"seed": 18446744073709551616})", "seed: expected an integer"},
+        Wrong{R"({"seed": -9223372036854775809})", "seed: expected an integer"},
         Wrong{R"({"seed": "1"})", "seed: expected an integer"},
         Wrong{R"({"stop": 1})", "stop: expected a string or an array of"},
         Wrong{R"({"stop": ["a", 1]})", "stop: expected an array of strings"},

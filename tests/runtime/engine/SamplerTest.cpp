@@ -365,7 +365,7 @@ TEST(SamplerTest, NamesTheVocabularyThatABiasLeaves) {
   const absl::Status status =
       Sampler::create({.logitBias = {{7, 1}}}, {}, 7).status();
   EXPECT_EQ(exitCode(status), ExitCode::Usage);
-  EXPECT_EQ(status.message(), "logit bias: expected a token id below 7, got 7");
+  EXPECT_EQ(status.message(), "logit_bias: expected a token id below 7, got 7");
 }
 
 TEST(SamplerTest, TheSeedDecidesEveryDraw) {

@@ -389,8 +389,14 @@ TEST_F(SchedulerTest, WhatCanNeverRunIsRefusedWithBothNumbers) {
   EXPECT_THAT(refusal(none), HasSubstr("n: expected 1 to 1024, got 0"));
   Request late = greedy({2}, 1);
   late.timeLimit = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(refusal(late), HasSubstr("time limit"));
-  EXPECT_THAT(refusal(greedy({2}, -5)), HasSubstr("-1 or more, got -5"));
+  EXPECT_THAT(refusal(late), HasSubstr("time_limit: expected"));
+  EXPECT_THAT(refusal(greedy({2}, -5)),
+              HasSubstr("max_tokens: expected -1 or more, got -5"));
+  for (const int32_t id : {-1, toy::vocab}) {
+    Request stops = greedy({2}, 1);
+    stops.options.stopIds = {1, id};
+    EXPECT_THAT(refusal(stops), HasSubstr("stop_token_ids: expected ids"));
+  }
   start({.kvPages = 3});
   EXPECT_THAT(
       refusal(greedy(cleanTokens(10, 5), 4)),
