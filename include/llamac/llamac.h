@@ -263,8 +263,8 @@ LLAMAC_API llamac_code llamac_engine_submit(llamac_engine *engine,
                                             const llamac_options *options,
                                             llamac_answer **answer);
 
-/// Queues a prompt of text: llamac_model_encode() without flags, then
-/// llamac_engine_submit().
+/// Queues a prompt of text. The options add_special_tokens and parse_special
+/// say how it becomes tokens; llamac_engine_submit() passes over them.
 LLAMAC_API llamac_code llamac_engine_submit_text(llamac_engine *engine,
                                                  const char *text, size_t size,
                                                  const llamac_options *options,
@@ -313,7 +313,7 @@ typedef struct llamac_part {
   int32_t answer;        ///< Its number, from 0 on.
   const int32_t *tokens; ///< Without the stop id.
   size_t token_count;
-  const char *text; ///< Whole characters; a NUL follows them.
+  const char *text; ///< UTF-8, whole characters; a NUL follows them.
   size_t text_size;
   const llamac_end *end; ///< NULL while the answer goes on.
   /// One for each token; NULL without the option logprobs.

@@ -82,6 +82,11 @@ class RequestOptions(TypedDict, total=False):
     """Ids that do so beside the model's."""
     ignore_eos: bool
     """Whether the model's stop ids do not end the answer (False)."""
+    add_special_tokens: bool
+    """Whether a prompt of text gets the begin-of-sequence token, where the model
+    is used to one (True)."""
+    parse_special: bool
+    """Whether names of special tokens in a prompt of text stand for them (True)."""
     n: int
     """Answers; number i has the seed plus i (1)."""
     priority: int

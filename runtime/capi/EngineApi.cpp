@@ -94,24 +94,20 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
   return &view;
 }
 
-/// `prompt` with `options`, which may be null, over what the model advises.
+/// A request with `options`, which may be null, over what the model advises,
+/// and without a prompt.
 static absl::StatusOr<Request> requestOf(const Model &model,
-                                         std::vector<int32_t> prompt,
-                                         const OptionsObject *options) {
-  Request request{.prompt = std::move(prompt)};
+                                         const llamac_options *options) {
+  LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
+  Request request;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
-  if (options)
-    LLAMAC_RETURN_IF_ERROR(options->apply(request));
+  if (given)
+    LLAMAC_RETURN_IF_ERROR(given->apply(request));
   return request;
 }
 
 static absl::StatusOr<llamac_answer *> submit(const EngineObject &engine,
-                                              std::vector<int32_t> prompt,
-                                              const llamac_options *options) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
-  LLAMAC_ASSIGN_OR_RETURN(
-      Request request,
-      requestOf(engine.engine->model(), std::move(prompt), given.get()));
+                                              Request request) {
   HandleTable &handles = HandleTable::get();
   const uint64_t number = handles.newNumber();
   auto notifier = std::make_shared<Notifier>(number);
@@ -188,8 +184,10 @@ llamac_code llamac_engine_submit(llamac_engine *engine, const int32_t *tokens,
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
-    LLAMAC_ASSIGN_OR_RETURN(*answer,
-                            submit(*object, {tokens, tokens + count}, options));
+    LLAMAC_ASSIGN_OR_RETURN(Request request,
+                            requestOf(object->engine->model(), options));
+    request.prompt.assign(tokens, tokens + count);
+    LLAMAC_ASSIGN_OR_RETURN(*answer, submit(*object, std::move(request)));
     return absl::OkStatus();
   });
 }
@@ -202,10 +200,11 @@ llamac_code llamac_engine_submit_text(llamac_engine *engine, const char *text,
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(text, size, "text"));
-    LLAMAC_ASSIGN_OR_RETURN(auto tokens,
-                            object->engine->model().encode({text, size}));
-    LLAMAC_ASSIGN_OR_RETURN(*answer,
-                            submit(*object, std::move(tokens), options));
+    const Model &model = object->engine->model();
+    LLAMAC_ASSIGN_OR_RETURN(Request request, requestOf(model, options));
+    LLAMAC_ASSIGN_OR_RETURN(request.prompt,
+                            model.encode({text, size}, request.encoding));
+    LLAMAC_ASSIGN_OR_RETURN(*answer, submit(*object, std::move(request)));
     return absl::OkStatus();
   });
 }

@@ -73,7 +73,7 @@ static absl::StatusOr<std::vector<int32_t>>
 encode(const Model &model, absl::string_view text, unsigned flags) {
   const bool special = (flags & LLAMAC_SPECIAL) != 0;
   if ((flags & LLAMAC_CONTINUES) == 0)
-    return model.encode(text, special);
+    return model.encode(text, {.special = special, .addBos = true});
   LLAMAC_ASSIGN_OR_RETURN(const Tokenizer *tokenizer, tokenizerOf(model));
   return tokenizer->encode(text, {.special = special});
 }

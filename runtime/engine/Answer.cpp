@@ -33,6 +33,15 @@ std::vector<int32_t> stopIdsOf(const GenerateOptions &options,
   return ids;
 }
 
+absl::string_view bytesInAnswer(const Tokenizer &tokenizer, int32_t id,
+                                absl::Span<const int32_t> namedControls) {
+  if (id >= tokenizer.vocabSize() ||
+      (tokenizer.isControl(id) &&
+       std::ranges::find(namedControls, id) == namedControls.end()))
+    return "";
+  return tokenizer.tokenBytes(id).value_or("");
+}
+
 absl::Status checkGenerateOptions(const GenerateOptions &options,
                                   bool wantsText, const Tokenizer *tokenizer) {
   if (options.maxTokens < -1)
@@ -52,7 +61,8 @@ Answer::Answer(const GenerateOptions &options, std::vector<int32_t> stopIds,
     : tokenizer(wantsText || !options.stopStrings.empty() ? tokenizer
                                                           : nullptr),
       wantsText(wantsText), stopIds(std::move(stopIds)),
-      maxTokens(options.maxTokens), most(most), text(options.stopStrings) {
+      namedControls(options.namedControls), maxTokens(options.maxTokens),
+      most(most), text(options.stopStrings) {
   if (maxTokens == 0)
     reason = StopReason::Length;
 }
@@ -62,9 +72,8 @@ std::string Answer::add(int32_t id) {
     return end(StopReason::StopId);
   tokens.push_back(id);
   std::string piece;
-  // A vocabulary may have more rows than the tokenizer has tokens.
-  if (tokenizer && id < tokenizer->vocabSize() && !tokenizer->isControl(id)) {
-    piece = text.add(tokenizer->tokenBytes(id).value_or(""));
+  if (tokenizer) {
+    piece = text.add(bytesInAnswer(*tokenizer, id, namedControls));
     if (!wantsText)
       piece.clear();
   }

@@ -34,6 +34,8 @@ struct GenerateOptions {
   std::vector<int32_t> stopIds = {};
   /// Whether the model's stop ids end the answer.
   bool stopAtStopIds = true;
+  /// Control tokens whose names are text of the answer; others have no text.
+  std::vector<int32_t> namedControls = {};
 };
 
 enum class StopReason {
@@ -52,6 +54,12 @@ absl::string_view stopReasonName(StopReason reason);
 std::vector<int32_t> stopIdsOf(const GenerateOptions &options,
                                absl::Span<const int32_t> stopIds);
 
+/// The bytes of token `id` in an answer: none for control tokens but
+/// `namedControls`, nor past the tokenizer's tokens, as a vocabulary may have
+/// more rows.
+absl::string_view bytesInAnswer(const Tokenizer &tokenizer, int32_t id,
+                                absl::Span<const int32_t> namedControls);
+
 /// Usage error for wrong numbers, or for what needs a tokenizer where there is
 /// none: text, or stop strings.
 absl::Status checkGenerateOptions(const GenerateOptions &options,
@@ -67,11 +75,16 @@ public:
          int64_t most, bool wantsText, const Tokenizer *tokenizer);
 
   /// Takes the next token. Returns the text that has become certain: whole
-  /// UTF-8 characters, and nothing that may begin a stop string.
+  /// UTF-8 characters, and nothing that may begin a stop string. A sequence of
+  /// bytes that is no UTF-8 is U+FFFD.
   std::string add(int32_t id);
 
-  /// Ends the answer, where add() has not. Returns the text that was held back.
+  /// Ends the answer, where add() has not. Returns the text that was held back,
+  /// but not a character that the end cuts.
   std::string end(StopReason why);
+
+  /// The bytes of tokens that the text so far was made of.
+  size_t textBytes() const { return text.bytesGiven(); }
 
   /// Why it has ended; none while it goes on.
   const std::optional<StopReason> &ended() const { return reason; }
@@ -82,7 +95,7 @@ public:
 private:
   const Tokenizer *tokenizer; ///< Null where no text is needed.
   bool wantsText;
-  std::vector<int32_t> stopIds;
+  std::vector<int32_t> stopIds, namedControls;
   int64_t maxTokens, most;
   TextStream text;
   std::vector<int32_t> tokens;

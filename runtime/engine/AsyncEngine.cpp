@@ -59,6 +59,7 @@ void AnswerStream::Mailbox::put(const AnswerPart &part) {
       same->tokens.insert(same->tokens.end(), part.tokens.begin(),
                           part.tokens.end());
       same->text += part.text;
+      same->textBytes += part.textBytes;
       same->logprobs.insert(same->logprobs.end(), part.logprobs.begin(),
                             part.logprobs.end());
       same->end = part.end;

@@ -17,6 +17,7 @@
 #define LLAMAC_RUNTIME_ENGINE_CHATFORMAT_H
 
 #include "runtime/chat/ChatTemplate.h"
+#include "runtime/engine/MessageForms.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -57,6 +59,14 @@ public:
   /// contains `word`: says what it knows of.
   bool mentions(absl::string_view word, bool withTools = false) const;
 
+  /// The form in which the template that conversations (with tools) are written
+  /// by takes an assistant's message that was sent as `sent`.
+  AssistantForm formFor(AssistantForm sent, bool withTools) const {
+    return forms.formFor(sent, withTools, [this](ChatTemplateInputs inputs) {
+      return text(std::move(inputs));
+    });
+  }
+
 private:
   struct Template {
     std::string source;
@@ -74,6 +84,7 @@ private:
   const Tokenizer &tokenizer;
   Template plain;
   std::optional<Template> toolUse;
+  MessageForms forms;
 };
 
 } // namespace llamac

@@ -63,16 +63,38 @@ static absl::StatusOr<std::string> readContent(const JsonObject &message) {
   return absl::StrJoin(texts, "\n");
 }
 
-/// The calls of an assistant's message. Templates take arguments as an object,
-/// clients give them as its text.
-static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
+/// The arguments of a call: an object, or its text.
+static absl::Status readArguments(const JsonObject &function,
+                                  absl::string_view text, AssistantCall &to) {
+  to.text = "{}";
+  if (function.has("arguments")) {
+    const json &arguments = function.raw()["arguments"];
+    if (arguments.is_string())
+      to.text = arguments.get<std::string>();
+    else if (arguments.is_object())
+      to.text = function.textOf("arguments", text);
+    else
+      return function.wrongType("arguments", "an object or its text",
+                                arguments);
+  }
+  if (checkJsonLimits("arguments", to.text, {}).ok())
+    if (auto parsed = ordered_json::parse(to.text, nullptr, false);
+        parsed.is_object())
+      to.object = std::move(parsed);
+  return absl::OkStatus();
+}
+
+/// The calls of an assistant's message.
+static absl::StatusOr<std::vector<AssistantCall>>
+readCalls(const JsonObject &message, absl::string_view text) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> calls,
                           message.objects("tool_calls"));
-  ordered_json list = ordered_json::array();
+  std::vector<AssistantCall> list;
   for (const JsonObject &call : calls) {
+    AssistantCall &to = list.emplace_back();
     LLAMAC_RETURN_IF_ERROR(
         call.checkMembers({{"id", "type", "function", "index"}}));
-    LLAMAC_ASSIGN_OR_RETURN(const auto id, call.optionalString("id"));
+    LLAMAC_ASSIGN_OR_RETURN(to.id, call.optionalString("id"));
     LLAMAC_ASSIGN_OR_RETURN(const auto type, call.optionalString("type"));
     if (type.value_or("function") != "function")
       return call.fail("type", "function", quoteForMessage(*type));
@@ -82,28 +104,44 @@ static absl::StatusOr<ordered_json> readCalls(const JsonObject &message) {
       return call.fail("function", "an object", "none");
     LLAMAC_RETURN_IF_ERROR(function->checkMembers({{"name", "arguments"}}));
     LLAMAC_ASSIGN_OR_RETURN(const auto name, function->optionalString("name"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto arguments,
-                            function->optionalString("arguments"));
     if (!name)
       return function->fail("name", "a string", "none");
-    const std::string text = arguments.value_or("{}");
-    ordered_json value = text;
-    if (checkJsonLimits("arguments", text, {}).ok())
-      if (auto parsed = ordered_json::parse(text, nullptr, false);
-          parsed.is_object())
-        value = std::move(parsed);
-    ordered_json one = ordered_json::object();
-    if (id)
-      one["id"] = *id;
-    one["type"] = "function";
-    one["function"] = {{"name", *name}, {"arguments", std::move(value)}};
-    list.push_back(std::move(one));
+    to.name = *name;
+    LLAMAC_RETURN_IF_ERROR(readArguments(*function, text, to));
   }
   return list;
 }
 
-static absl::StatusOr<ordered_json> readMessage(const JsonObject &message,
-                                                const ChatFormat &format) {
+/// Appends an assistant's message in a form that the template takes.
+static absl::Status readAssistant(const JsonObject &message,
+                                  absl::string_view text,
+                                  const ChatFormat &format, bool withTools,
+                                  ordered_json others, ordered_json &list) {
+  AssistantMessage to{.others = std::move(others)};
+  AssistantForm sent{AssistantForm::Absent, AssistantForm::None};
+  if (message.has("content")) {
+    LLAMAC_ASSIGN_OR_RETURN(to.content, readContent(message));
+    sent.content =
+        to.content.empty() ? AssistantForm::Empty : AssistantForm::Text;
+  } else if (message.raw().contains("content")) {
+    sent.content = AssistantForm::Null;
+  }
+  LLAMAC_ASSIGN_OR_RETURN(to.calls, readCalls(message, text));
+  if (!to.calls.empty()) {
+    const json &first = message.raw()["tool_calls"][0]["function"];
+    const bool isText =
+        first.contains("arguments") && first["arguments"].is_string();
+    sent.arguments = isText ? AssistantForm::Written : AssistantForm::Object;
+  }
+  appendMessage(to, format.formFor(sent, withTools), list);
+  return absl::OkStatus();
+}
+
+/// Appends what templates are given for `message`.
+static absl::Status readMessage(const JsonObject &message,
+                                absl::string_view text,
+                                const ChatFormat &format, bool withTools,
+                                ordered_json &list) {
   LLAMAC_RETURN_IF_ERROR(message.checkMembers(
       {{"role", "content", "name", "tool_calls", "tool_call_id",
         "reasoning_content", "refusal", "annotations"}}));
@@ -115,42 +153,41 @@ static absl::StatusOr<ordered_json> readMessage(const JsonObject &message,
   // The newer name of it, which most templates do not know.
   if (role == "developer" && !format.mentions("developer"))
     role = "system";
-  ordered_json to = {{"role", *role}};
-  if (message.has("content")) {
-    LLAMAC_ASSIGN_OR_RETURN(to["content"], readContent(message));
-  } else if (role == "assistant") {
-    to["content"] = "";
-  } else {
-    return message.fail("content", "a string or an array of parts", "none");
-  }
+  ordered_json others = ordered_json::object();
   for (const char *field : {"name", "tool_call_id", "reasoning_content"}) {
     LLAMAC_ASSIGN_OR_RETURN(const auto value, message.optionalString(field));
     if (value)
-      to[field] = *value;
+      others[field] = *value;
   }
-  if (!message.has("tool_calls"))
-    return to;
-  if (role != "assistant")
+  if (role == "assistant")
+    return readAssistant(message, text, format, withTools, std::move(others),
+                         list);
+  if (message.has("tool_calls"))
     return message.fail("tool_calls", "in messages of the assistant alone",
                         *role);
-  LLAMAC_ASSIGN_OR_RETURN(auto calls, readCalls(message));
-  if (!calls.empty())
-    to["tool_calls"] = std::move(calls);
-  return to;
+  if (!message.has("content"))
+    return message.fail("content", "a string or an array of parts", "none");
+  ordered_json to = {{"role", *role}};
+  LLAMAC_ASSIGN_OR_RETURN(to["content"], readContent(message));
+  to.update(others);
+  list.push_back(std::move(to));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ordered_json> readMessages(const JsonObject &object,
-                                          const ChatFormat &format) {
+                                          absl::string_view text,
+                                          const ChatFormat &format,
+                                          bool withTools) {
   if (!object.has("messages"))
     return object.fail("messages", "an array of messages", "none");
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> messages,
                           object.objects("messages"));
   ordered_json list = ordered_json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
-    auto message = readMessage(messages[i], format);
-    if (!message.ok())
-      return inField(message.status(), absl::StrCat("messages[", i, "]"));
-    list.push_back(*std::move(message));
+    const absl::Status read =
+        readMessage(messages[i], text, format, withTools, list);
+    if (!read.ok())
+      return inField(read, absl::StrCat("messages[", i, "]"));
   }
   return list;
 }
@@ -291,14 +328,16 @@ absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
   ChatRequest request;
   ChatTemplateInputs &inputs = request.inputs;
   inputs.addGenerationPrompt = true;
+  LLAMAC_ASSIGN_OR_RETURN(request.tools, readTools(object, text));
+  const bool withTools =
+      request.tools.kind != ToolChoice::None && !request.tools.tools.empty();
   LLAMAC_ASSIGN_OR_RETURN(const ordered_json messages,
-                          readMessages(object, format));
+                          readMessages(object, text, format, withTools));
   if (messages.empty())
     return object.fail("messages", "at least one message", "none");
   inputs.messages = jsonText(messages);
   LLAMAC_RETURN_IF_ERROR(readVariables(object, text, format, inputs));
-  LLAMAC_ASSIGN_OR_RETURN(request.tools, readTools(object, text));
-  if (request.tools.kind == ToolChoice::None || request.tools.tools.empty())
+  if (!withTools)
     return request;
   if (!format.mentions("tools", /*withTools=*/true))
     return object.fail(

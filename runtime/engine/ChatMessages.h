@@ -55,10 +55,13 @@ absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
                                             absl::string_view text,
                                             const ChatFormat &format);
 
-/// The field `messages` of `object`, as templates know it: texts in parts are
-/// joined, and arguments of calls are objects. Errors as above.
+/// The field `messages` of `object`, as the template of a conversation (with
+/// tools) takes it: texts in parts are joined, messages of the assistant are in
+/// the form that ChatFormat::formFor() says. Errors as above.
 absl::StatusOr<nlohmann::ordered_json> readMessages(const JsonObject &object,
-                                                    const ChatFormat &format);
+                                                    absl::string_view text,
+                                                    const ChatFormat &format,
+                                                    bool withTools = false);
 
 /// The JSON schema of a call of one of `tools`, whose arguments are the member
 /// `arguments`.

@@ -89,7 +89,7 @@ GrammarCompiler::compile(const GrammarSource &source) {
     if (source.kind != GrammarSource::JsonSchema)
       return source;
     LLAMAC_ASSIGN_OR_RETURN(std::string schema, prepareJsonSchema(source.text));
-    return GrammarSource{source.kind, std::move(schema)};
+    return GrammarSource{source.kind, std::move(schema), source.namedControls};
   };
   absl::StatusOr<GrammarSource> checked = check();
   if (!checked.ok())

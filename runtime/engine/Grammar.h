@@ -41,6 +41,8 @@ struct GrammarSource {
   };
   Kind kind = JsonObject;
   std::string text;
+  /// Control tokens that stand for their names in it; others are in no grammar.
+  std::vector<int32_t> namedControls = {};
 
   bool operator==(const GrammarSource &) const = default;
 };

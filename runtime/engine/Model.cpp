@@ -205,14 +205,18 @@ absl::Span<const int32_t> Model::stopIds() const {
   return plan().tokenizer->stopIds;
 }
 
-absl::StatusOr<std::vector<int32_t>> Model::encode(absl::string_view prompt,
-                                                   bool special) const {
+absl::StatusOr<std::vector<int32_t>>
+Model::encode(absl::string_view prompt, EncodeOptions options) const {
   if (!text)
     return usageError(absl::StrCat(
         path(), ": the plan has no tokenizer; give the prompt as ids"));
   LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
-                          text->encode(prompt, {.special = special}));
-  if (plan().tokenizer->addBos)
+                          text->encode(prompt, {.special = options.special}));
+  return options.addBos ? withBos(std::move(ids)) : ids;
+}
+
+std::vector<int32_t> Model::withBos(std::vector<int32_t> ids) const {
+  if (plan().tokenizer && plan().tokenizer->addBos)
     ids.insert(ids.begin(), plan().tokenizer->bos);
   return ids;
 }

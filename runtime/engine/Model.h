@@ -115,10 +115,14 @@ public:
   /// Compiles grammars for the model's tokens; null without a tokenizer.
   GrammarCompiler *grammars() const { return grammarCompiler.get(); }
 
-  /// The ids of `prompt`, with the begin-of-sequence token when the model is
-  /// used to one. Usage error without a tokenizer.
-  absl::StatusOr<std::vector<int32_t>> encode(absl::string_view prompt,
-                                              bool special = false) const;
+  /// The ids of `prompt`; with `addBos` the begin-of-sequence token goes first
+  /// where the model is used to one. Usage error without a tokenizer.
+  absl::StatusOr<std::vector<int32_t>>
+  encode(absl::string_view prompt,
+         EncodeOptions options = {.special = true, .addBos = true}) const;
+
+  /// `ids` behind that token, where the model is used to one.
+  std::vector<int32_t> withBos(std::vector<int32_t> ids) const;
 
   const LoadTimes &loadTimes() const { return times; }
 

@@ -27,6 +27,8 @@ inline constexpr int mostAnswers = 1024;
 /// A prompt, and how it is to be answered.
 struct Request {
   std::vector<int32_t> prompt; ///< At least one id.
+  /// How a text became the prompt, where it was one.
+  EncodeOptions encoding = {.special = true, .addBos = true};
   GenerateOptions options = {};
   /// What answers match: Scheduler::prepare() compiles it.
   std::optional<GrammarSource> grammar = {};
@@ -68,6 +70,7 @@ struct AnswerPart {
   int answer = 0;                   ///< Its number, from 0 on.
   std::vector<int32_t> tokens = {}; ///< Without the stop id.
   std::string text = {};            ///< As far as it is certain.
+  size_t textBytes = 0;             ///< The bytes of tokens that it is made of.
   /// One for each token, where they are asked for.
   std::vector<TokenLogprobs> logprobs = {};
   std::optional<AnswerEnd> end = {};

@@ -279,6 +279,14 @@ std::vector<absl::string_view> promptFields() {
   return fields;
 }
 
+absl::Status checkNoTextOptions(const JsonObject &object) {
+  for (const char *field : {"add_special_tokens", "parse_special"})
+    if (object.has(field))
+      return asUsage(
+          object.fail(field, "a prompt of text beside it", "another one"));
+  return absl::OkStatus();
+}
+
 absl::Status
 readPrompt(const JsonObject &object, absl::string_view text,
            PromptEncoder encode,
@@ -293,6 +301,9 @@ readPrompt(const JsonObject &object, absl::string_view text,
   for (const absl::string_view field : chatRequestFields)
     if (object.has(field) && !hasMessages)
       return asUsageError(object.fail(field, "messages beside it", "none"));
+  const bool isText = hasPrompt && object.raw()["prompt"].is_string();
+  if (!isText)
+    LLAMAC_RETURN_IF_ERROR(checkNoTextOptions(object));
   if (hasTokens)
     return asUsageError(read(Member{object, "tokens", text}, &request.prompt));
   if (hasMessages) {
@@ -307,7 +318,7 @@ readPrompt(const JsonObject &object, absl::string_view text,
   const Member prompt{object, "prompt", text};
   if (prompt.value().is_array())
     return asUsageError(read(prompt, &request.prompt));
-  if (!prompt.value().is_string())
+  if (!isText)
     return asUsageError(prompt.fail("a string or an array of token ids"));
   LLAMAC_ASSIGN_OR_RETURN(
       request.prompt, encode(prompt.value().get_ref<const std::string &>()));
@@ -345,9 +356,9 @@ absl::string_view finishReason(StopReason reason) {
     return "stop";
   case StopReason::Length:
   case StopReason::Context:
+  case StopReason::Deadline:
     return "length";
   case StopReason::Cancelled:
-  case StopReason::Deadline:
     return "abort";
   }
   return "";

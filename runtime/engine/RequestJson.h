@@ -50,6 +50,9 @@ absl::StatusOr<std::vector<int32_t>> readIds(const JsonObject &object,
                                              const nlohmann::json &value,
                                              int64_t end = int64_t{1} << 31);
 
+/// Usage error for the options of prompts of text where `object` has none.
+absl::Status checkNoTextOptions(const JsonObject &object);
+
 /// The fields that readPrompt() reads.
 std::vector<absl::string_view> promptFields();
 

@@ -62,6 +62,13 @@ static constexpr NamedOption<Request> options[] = {
        return Inverse{&to.options.stopAtStopIds};
      },
      "whether the model's stop ids do not end the answer"},
+    {"add_special_tokens",
+     [](Request &to) -> OptionField { return &to.encoding.addBos; },
+     "whether a prompt of text gets the begin-of-sequence token, where the "
+     "model is used to one"},
+    {"parse_special",
+     [](Request &to) -> OptionField { return &to.encoding.special; },
+     "whether names of special tokens in a prompt of text stand for them"},
     {"n", ofRequest<&Request::answers>,
      "answers; number i has the seed plus i"},
     {"priority", ofRequest<&Request::priority>, "higher ones go first"},

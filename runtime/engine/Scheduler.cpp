@@ -445,7 +445,9 @@ std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
     startLater(*job.asked);
   }
   AnswerPart part{.answer = job.number};
+  const size_t before = job.answer.textBytes();
   part.text = job.answer.add(token);
+  part.textBytes = job.answer.textBytes() - before;
   if (job.answer.ended() != StopReason::StopId) {
     part.tokens.push_back(token);
     if (const TokenLogprobs *logprobs = job.sampler.logprobs())
@@ -462,8 +464,11 @@ std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
 
 /// Ends an answer as it is; `part` is what the last step brought.
 void Scheduler::end(Job &job, StopReason why, AnswerPart part) {
-  if (!job.answer.ended())
+  if (!job.answer.ended()) {
+    const size_t before = job.answer.textBytes();
     part.text += job.answer.end(why);
+    part.textBytes += job.answer.textBytes() - before;
+  }
   job.end.reason = *job.answer.ended();
   if (job.sequence)
     engine->keep(*job.sequence, job.promptOf(*engine));

@@ -9,6 +9,7 @@
 #include "runtime/engine/TextStream.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace llamac {
@@ -18,20 +19,73 @@ TextStream::TextStream(std::vector<std::string> stopStrings)
   std::erase_if(stops, [](const std::string &stop) { return stop.empty(); });
 }
 
+//===----------------------------------------------------------------------===//
+// UTF-8
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a text begins with.
+struct Character {
+  enum Kind { Whole, Cut, Broken } kind;
+  size_t size; ///< Bytes, of a cut or broken one those before its fault.
+};
+
+} // namespace
+
+/// The character that `text`, which is not empty, begins with: by table 3-7 of
+/// the Unicode standard, which leaves out overlong forms, surrogates and what
+/// is above U+10FFFF.
+static Character firstCharacter(absl::string_view text) {
+  const auto first = static_cast<uint8_t>(text.front());
+  const size_t size = first < 0x80                    ? 1
+                      : first >= 0xc2 && first < 0xe0 ? 2
+                      : first >= 0xe0 && first < 0xf0 ? 3
+                      : first >= 0xf0 && first < 0xf5 ? 4
+                                                      : 0;
+  if (size == 0)
+    return {Character::Broken, 1};
+  uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  for (size_t i = 1; i < size; ++i) {
+    if (i == text.size())
+      return {Character::Cut, i};
+    const auto next = static_cast<uint8_t>(text[i]);
+    if (next < low || next > high)
+      return {Character::Broken, i};
+    low = 0x80;
+    high = 0xbf;
+  }
+  return {Character::Whole, size};
+}
+
 size_t unfinishedCharacter(absl::string_view text) {
   const size_t most = std::min<size_t>(3, text.size());
   for (size_t count = 1; count <= most; ++count) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - count]);
-    if ((byte & 0xc0) == 0x80)
-      continue; // One of the bytes after the first.
-    const size_t length = byte >= 0xf0   ? 4
-                          : byte >= 0xe0 ? 3
-                          : byte >= 0xc0 ? 2
-                                         : 1;
-    return length > count ? count : 0;
+    const Character last = firstCharacter(text.substr(text.size() - count));
+    if (last.kind == Character::Cut)
+      return count;
   }
   return 0;
 }
+
+std::string toUtf8(absl::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const Character next = firstCharacter(bytes);
+    if (next.kind == Character::Whole)
+      text.append(bytes.data(), next.size);
+    else
+      text += "\xef\xbf\xbd";
+    bytes.remove_prefix(next.size);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The stream
+//===----------------------------------------------------------------------===//
 
 // Bytes at the end of what is pending that are not certain yet.
 size_t TextStream::heldBack() const {
@@ -56,13 +110,19 @@ std::string TextStream::add(absl::string_view bytes) {
   hasStopped = end != std::string::npos;
   if (!hasStopped)
     end = pending.size() - heldBack();
-  std::string certain = pending.substr(0, end);
-  pending.erase(0, end);
-  return certain;
+  return give(end);
+}
+
+/// The first `size` bytes of what is pending.
+std::string TextStream::give(size_t size) {
+  std::string text = toUtf8(absl::string_view(pending).substr(0, size));
+  pending.erase(0, size);
+  given += size;
+  return text;
 }
 
 std::string TextStream::finish() {
-  return hasStopped ? "" : std::exchange(pending, "");
+  return hasStopped ? "" : give(pending.size() - unfinishedCharacter(pending));
 }
 
 } // namespace llamac

@@ -198,19 +198,36 @@ private:
 
 class XGrammarBackend final : public GrammarCompiler::Backend {
 public:
-  XGrammarBackend(const xgrammar::TokenizerInfo &info,
+  XGrammarBackend(const Tokenizer &tokenizer,
+                  const xgrammar::TokenizerInfo &info,
                   const GrammarLimits &limits)
-      : info(info), limits(limits) {}
+      : tokenizer(tokenizer), info(info), limits(limits) {}
 
   absl::StatusOr<std::shared_ptr<const Grammar>>
   compile(const GrammarSource &source) const override;
 
 private:
+  xgrammar::TokenizerInfo infoFor(absl::Span<const int32_t> controls) const;
+
+  const Tokenizer &tokenizer;
   xgrammar::TokenizerInfo info;
   GrammarLimits limits;
 };
 
 } // namespace
+
+/// The vocabulary in which `controls` have their names as bytes.
+xgrammar::TokenizerInfo
+XGrammarBackend::infoFor(absl::Span<const int32_t> controls) const {
+  if (controls.empty())
+    return info;
+  std::vector<std::string> vocabulary = info.GetDecodedVocab();
+  for (const int32_t id : controls)
+    vocabulary[static_cast<size_t>(id)] =
+        std::string(tokenizer.tokenBytes(id).value_or(""));
+  return {vocabulary, xgrammar::VocabType::RAW, info.GetVocabSize(),
+          info.GetStopTokenIds()};
+}
 
 absl::Status XGrammarMatcher::nextTokens(TokenMask &mask) {
   mask.assign((vocabSize + 31) / 32, 0);
@@ -266,7 +283,8 @@ XGrammarBackend::compile(const GrammarSource &source) const {
   LLAMAC_ASSIGN_OR_RETURN(
       Result grammar, guarded(limits.compileSeconds, true, [&]() -> Result {
         // One thread: an exception of another would end the program.
-        xgrammar::GrammarCompiler compiler(info, /*max_threads=*/1,
+        xgrammar::GrammarCompiler compiler(infoFor(source.namedControls),
+                                           /*max_threads=*/1,
                                            /*cache_enabled=*/false);
         return std::make_shared<XGrammarGrammar>(
             compiler.CompileGrammar(parse(source)), limits);
@@ -300,6 +318,7 @@ newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
       limits.compileSeconds, false,
       [&]() -> std::unique_ptr<GrammarCompiler::Backend> {
         return std::make_unique<XGrammarBackend>(
+            tokenizer,
             xgrammar::TokenizerInfo(
                 vocabulary, xgrammar::VocabType::RAW,
                 static_cast<int>(vocabSize),

@@ -9,7 +9,6 @@
 #include "runtime/serve/AnswerWriter.h"
 
 #include "runtime/engine/RequestJson.h"
-#include "runtime/engine/TextStream.h"
 #include "runtime/io/JsonText.h"
 
 #include "absl/random/random.h"
@@ -38,17 +37,10 @@ std::string randomId(absl::string_view prefix) {
 // Logprobs
 //===----------------------------------------------------------------------===//
 
-/// The text of a token as answers have it: none for a control token.
-static std::string textOf(const Tokenizer &tokenizer, int32_t id) {
-  if (id >= tokenizer.vocabSize() || tokenizer.isControl(id))
-    return "";
-  return std::string(tokenizer.tokenBytes(id).value_or(""));
-}
-
 std::vector<TokenTexts::Entry> TokenTexts::take(const AnswerPart &part) {
   for (size_t i = 0; i < part.logprobs.size(); ++i)
-    waiting.push_back({textOf(*tokenizer, part.tokens[i]), part.logprobs[i]});
-  given += part.text.size();
+    waiting.push_back({textOf(part.tokens[i]), part.logprobs[i]});
+  given += part.textBytes;
   std::vector<Entry> complete;
   while (!waiting.empty() && waiting.front().text.size() <= given) {
     given -= waiting.front().text.size();
@@ -75,13 +67,13 @@ static std::string jsonString(absl::string_view text) {
 
 /// What a completion has at a token of text `text`: the best logprob of each
 /// text among the alternatives, best first, and the token that was chosen.
-static Json topLogprobs(const Tokenizer &tokenizer, absl::string_view text,
+static Json topLogprobs(const TokenTexts &tokens, absl::string_view text,
                         const TokenLogprobs &logprobs) {
   Json top = Json::object();
   for (const TokenLogprob &other : logprobs.alternatives)
     top.emplace(jsonString(other.id == logprobs.chosen.id
-                               ? text
-                               : textOf(tokenizer, other.id)),
+                               ? std::string(text)
+                               : tokens.textOf(other.id)),
                 finite(other.logprob));
   top.emplace(jsonString(text), finite(logprobs.chosen.logprob));
   return top;
@@ -105,7 +97,6 @@ static size_t countCharacters(absl::string_view text) {
 Json AnswerWriter::logprobsOf(Choice &choice, const AnswerPart &part) const {
   if (!choice.tokens)
     return nullptr;
-  const Tokenizer &tokenizer = request->model->tokenizer();
   Json lists = request->isChat
                    ? Json{{"content", Json::array()}, {"refusal", nullptr}}
                    : Json{{"tokens", Json::array()},
@@ -119,12 +110,12 @@ Json AnswerWriter::logprobsOf(Choice &choice, const AnswerPart &part) const {
       one["top_logprobs"] = Json::array();
       for (const TokenLogprob &other : logprobs.alternatives)
         one["top_logprobs"].push_back(
-            chatLogprob(textOf(tokenizer, other.id), other.logprob));
+            chatLogprob(choice.tokens->textOf(other.id), other.logprob));
       lists["content"].push_back(std::move(one));
       continue;
     }
     lists["top_logprobs"].push_back(
-        topLogprobs(tokenizer, entry.text, logprobs));
+        topLogprobs(*choice.tokens, entry.text, logprobs));
     lists["text_offset"].push_back(choice.offset);
     choice.offset += countCharacters(entry.text);
     lists["tokens"].push_back(std::move(entry.text));
@@ -144,7 +135,8 @@ AnswerWriter::AnswerWriter(const ApiRequest &request)
     for (int i = 0; i < request.requests[prompt].answers; ++i) {
       Choice &choice = choices.emplace_back();
       if (request.wantsLogprobs())
-        choice.tokens.emplace(request.model->tokenizer());
+        choice.tokens.emplace(request.model->tokenizer(),
+                              request.requests[prompt].options.namedControls);
       if (request.tools) {
         choice.parser.emplace(*request.tools);
         (void)choice.parser->add(request.begun);
@@ -170,7 +162,8 @@ AnswerWriter::Delta AnswerWriter::deltaOf(Choice &choice,
     pieces.content += last.content;
     std::ranges::move(last.calls, std::back_inserter(pieces.calls));
   }
-  delta.content = std::move(pieces.content);
+  if (!request->callMustCome)
+    delta.content = std::move(pieces.content);
   for (ToolCallPart &call : pieces.calls)
     if (call.call < request->mostCalls)
       delta.calls.push_back(std::move(call));
@@ -196,9 +189,20 @@ void AnswerWriter::add(Choice &choice, const Delta &delta) const {
       choice.logprobs[name].push_back(one);
 }
 
+/// The finish_reason of `choice`: "tool_calls" promises that they are whole,
+/// and that the model wanted no more.
+std::string AnswerWriter::reasonOf(const Choice &choice,
+                                   StopReason reason) const {
+  const bool isCut = choice.parser && choice.parser->isInArguments() &&
+                     choice.parser->calls() <= request->mostCalls;
+  if (isCut || (request->callMustCome && choice.calls.empty()))
+    return "length";
+  const absl::string_view name = llamac::finishReason(reason);
+  return std::string(name == "stop" && !choice.calls.empty() ? "tool_calls"
+                                                             : name);
+}
+
 std::string AnswerWriter::take(size_t prompt, AnswerPart part) {
-  if (part.end)
-    part.text.resize(part.text.size() - unfinishedCharacter(part.text));
   size_t index = static_cast<size_t>(part.answer);
   for (size_t before = 0; before < prompt; ++before)
     index += static_cast<size_t>(request->requests[before].answers);
@@ -206,10 +210,7 @@ std::string AnswerWriter::take(size_t prompt, AnswerPart part) {
   const Delta delta = deltaOf(choice, part);
   add(choice, delta);
   if (part.end) {
-    choice.finishReason =
-        choice.calls.empty() || part.end->reason == StopReason::Length
-            ? std::string(llamac::finishReason(part.end->reason))
-            : "tool_calls";
+    choice.finishReason = reasonOf(choice, part.end->reason);
     used.answerTokens += part.end->answerTokens;
     if (part.answer == 0) {
       used.promptTokens += part.end->promptTokens;

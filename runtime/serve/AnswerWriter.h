@@ -41,7 +41,14 @@ public:
     TokenLogprobs logprobs;
   };
 
-  explicit TokenTexts(const Tokenizer &tokenizer) : tokenizer(&tokenizer) {}
+  /// Of answers in which `namedControls` have text.
+  TokenTexts(const Tokenizer &tokenizer, std::vector<int32_t> namedControls)
+      : tokenizer(&tokenizer), namedControls(std::move(namedControls)) {}
+
+  /// The text of a token, as answers have it.
+  std::string textOf(int32_t id) const {
+    return std::string(bytesInAnswer(*tokenizer, id, namedControls));
+  }
 
   /// The tokens that are complete with the text of `part`. At the end of the
   /// answer the last one is cut where the text is.
@@ -49,6 +56,7 @@ public:
 
 private:
   const Tokenizer *tokenizer;
+  std::vector<int32_t> namedControls;
   std::deque<Entry> waiting; ///< For their text.
   size_t given = 0;          ///< Bytes of text, but for those of entries.
 };
@@ -60,8 +68,7 @@ public:
   explicit AnswerWriter(const ApiRequest &request);
 
   /// Takes a part of the answer to prompt number `prompt`. Returns the events
-  /// of a stream, empty where it is not one or the part has nothing for it. A
-  /// character that the end of the answer cuts is left out.
+  /// of a stream, empty where it is not one or the part has nothing for it.
   std::string take(size_t prompt, AnswerPart part);
 
   /// The events that end a stream.
@@ -99,6 +106,7 @@ private:
     Json logprobs;
   };
 
+  std::string reasonOf(const Choice &choice, StopReason reason) const;
   Delta deltaOf(Choice &choice, const AnswerPart &part) const;
   Json logprobsOf(Choice &choice, const AnswerPart &part) const;
   void add(Choice &choice, const Delta &delta) const;

@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace llamac::serve {
@@ -46,7 +47,8 @@ static constexpr absl::string_view chatFields[] = {
     "top_logprobs",      "max_completion_tokens",
     "safety_identifier", "prompt_cache_key",
     "service_tier",      "store",
-    "metadata",          "modalities"};
+    "metadata",          "modalities",
+    "add_special_tokens"};
 static constexpr absl::string_view completionFields[] = {"prompt", "echo",
                                                          "best_of", "suffix"};
 
@@ -215,6 +217,19 @@ static absl::Status compileGrammar(const JsonObject &object,
                          : absl::OkStatus();
 }
 
+/// The control tokens that the marks of calls are written by.
+static absl::StatusOr<std::vector<int32_t>>
+controlsOf(const ToolCallSyntax &syntax, const Tokenizer &tokenizer) {
+  std::vector<int32_t> controls;
+  for (const char *mark : {syntax.open, syntax.close}) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                            tokenizer.encode(mark, {.special = true}));
+    std::ranges::copy_if(ids, std::back_inserter(controls),
+                         [&](int32_t id) { return tokenizer.isControl(id); });
+  }
+  return controls;
+}
+
 /// Sets what `object` says of the conversation, and of its tools.
 static absl::Status readConversation(const JsonObject &object,
                                      absl::string_view text, ApiRequest &to,
@@ -230,12 +245,21 @@ static absl::Status readConversation(const JsonObject &object,
                        "none, as the model's chat template has them called in "
                        "a way that is not known",
                        "some");
+  if (object.has("parse_special"))
+    return object.fail("parse_special", "a prompt of text beside it",
+                       "a conversation");
   LLAMAC_ASSIGN_OR_RETURN(request.prompt,
                           inField(format->prompt(chat.inputs), "messages"));
+  LLAMAC_ASSIGN_OR_RETURN(const auto addBos,
+                          object.optionalBool("add_special_tokens"));
+  if (addBos.value_or(false))
+    request.prompt = to.model->model().withBos(std::move(request.prompt));
   if (!usesTools)
     return absl::OkStatus();
   to.tools = to.model->toolCalls();
   to.mostCalls = parallel.value_or(true) ? to.mostCalls : 1;
+  LLAMAC_ASSIGN_OR_RETURN(request.options.namedControls,
+                          controlsOf(*to.tools, to.model->tokenizer()));
   if (chat.tools.kind != ToolChoice::Required) {
     // A grammar is one of the whole answer.
     if (request.grammar ||
@@ -245,11 +269,13 @@ static absl::Status readConversation(const JsonObject &object,
     if (!grammar.ok())
       return withField(withContext(grammar.status(), "tools"), "tools");
     request.grammar = *std::move(grammar);
+    request.grammar->namedControls = request.options.namedControls;
     return compileGrammar(*to.model, "tools", request);
   }
   if (request.grammar)
     return object.fail("tool_choice", "no grammar beside a call that must come",
                        "one");
+  to.callMustCome = true;
   request.grammar =
       GrammarSource{GrammarSource::JsonSchema,
                     callSchema(chat.tools.tools, to.tools->arguments)};
@@ -264,9 +290,18 @@ static absl::Status readConversation(const JsonObject &object,
   return absl::OkStatus();
 }
 
+namespace {
+/// A prompt of a completion.
+struct Prompt {
+  std::vector<int32_t> ids;
+  std::optional<std::string> text = {}; ///< That they were made from.
+};
+} // namespace
+
 /// The prompts of a completion: text, ids, or a list of either.
-static absl::StatusOr<std::vector<std::vector<int32_t>>>
-readPrompts(const JsonObject &object, const ServedModel &model) {
+static absl::StatusOr<std::vector<Prompt>> readPrompts(const JsonObject &object,
+                                                       const ServedModel &model,
+                                                       EncodeOptions encoding) {
   if (!object.has("prompt"))
     return object.fail("prompt", "a string, ids or an array of either", "none");
   const json &value = object.raw()["prompt"];
@@ -276,16 +311,24 @@ readPrompts(const JsonObject &object, const ServedModel &model) {
   if (count > mostAnswers)
     return object.fail("prompt", absl::StrCat("at most ", mostAnswers),
                        absl::StrCat(count));
-  std::vector<std::vector<int32_t>> prompts;
+  std::vector<Prompt> prompts(count);
+  bool hasText = false;
   for (size_t i = 0; i < count; ++i) {
     const json &one = isList ? value[i] : value;
-    LLAMAC_ASSIGN_OR_RETURN(
-        prompts.emplace_back(),
-        one.is_string()
-            ? inField(model.model().encode(one.get_ref<const std::string &>()),
-                      "prompt")
-            : readIds(object, "prompt", one, model.tokenizer().vocabSize()));
+    if (one.is_string()) {
+      hasText = true;
+      prompts[i].text = one.get<std::string>();
+      LLAMAC_ASSIGN_OR_RETURN(
+          prompts[i].ids,
+          inField(model.model().encode(*prompts[i].text, encoding), "prompt"));
+    } else {
+      LLAMAC_ASSIGN_OR_RETURN(
+          prompts[i].ids,
+          readIds(object, "prompt", one, model.tokenizer().vocabSize()));
+    }
   }
+  if (!hasText)
+    LLAMAC_RETURN_IF_ERROR(checkNoTextOptions(object));
   return prompts;
 }
 
@@ -298,11 +341,14 @@ static absl::Status readCompletion(const JsonObject &object,
                        "no logprobs beside it, as there are none of "
                        "prompts",
                        "some");
-  LLAMAC_ASSIGN_OR_RETURN(auto prompts, readPrompts(object, *to.model));
-  for (std::vector<int32_t> &prompt : prompts) {
-    if (echo.value_or(false)) {
-      // Without what the tokenizer put before the text.
-      absl::Span<const int32_t> shown = prompt;
+  LLAMAC_ASSIGN_OR_RETURN(auto prompts,
+                          readPrompts(object, *to.model, request.encoding));
+  for (Prompt &prompt : prompts) {
+    if (echo.value_or(false) && prompt.text) {
+      to.echoes.push_back(*prompt.text);
+    } else if (echo.value_or(false)) {
+      // Without the token that begins sequences.
+      absl::Span<const int32_t> shown = prompt.ids;
       if (!shown.empty() && to.model->tokenizer().isControl(shown.front()))
         shown.remove_prefix(1);
       LLAMAC_ASSIGN_OR_RETURN(
@@ -310,7 +356,7 @@ static absl::Status readCompletion(const JsonObject &object,
           to.model->tokenizer().decode({shown.data(), shown.size()}));
     }
     Request &one = to.requests.emplace_back(request);
-    one.prompt = std::move(prompt);
+    one.prompt = std::move(prompt.ids);
     if (!object.has("max_tokens"))
       fitAnswer(one, to.model->model().context());
   }
@@ -366,28 +412,36 @@ absl::StatusOr<ApiRequest> readApiRequest(const ServedModels &models,
 absl::StatusOr<std::vector<int32_t>>
 readTokenizeRequest(const ServedModel &model, const JsonObject &object,
                     absl::string_view text) {
-  std::vector<absl::string_view> known = {
-      "model", "prompt", "add_special_tokens", "add_generation_prompt"};
+  std::vector<absl::string_view> known = {"model", "prompt",
+                                          "add_special_tokens", "parse_special",
+                                          "add_generation_prompt"};
   known.insert(known.end(), std::begin(chatRequestFields),
                std::end(chatRequestFields));
   LLAMAC_RETURN_IF_ERROR(object.checkMembers(known));
   if (object.has("messages") == object.has("prompt"))
     return object.fail("prompt", "one of prompt and messages",
                        object.has("prompt") ? "both" : "neither");
+  LLAMAC_ASSIGN_OR_RETURN(const auto addBos,
+                          object.optionalBool("add_special_tokens"));
   if (object.has("messages")) {
+    if (object.has("parse_special"))
+      return object.fail("parse_special", "a prompt of text beside it",
+                         "a conversation");
     LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, model.chat());
     LLAMAC_ASSIGN_OR_RETURN(ChatRequest chat,
                             readChatRequest(object, text, *format));
     LLAMAC_ASSIGN_OR_RETURN(const auto prompts,
                             object.optionalBool("add_generation_prompt"));
     chat.inputs.addGenerationPrompt = prompts.value_or(true);
-    return format->prompt(std::move(chat.inputs));
+    LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                            format->prompt(std::move(chat.inputs)));
+    return addBos.value_or(false) ? model.model().withBos(std::move(ids)) : ids;
   }
   LLAMAC_ASSIGN_OR_RETURN(const auto prompt, object.optionalString("prompt"));
   LLAMAC_ASSIGN_OR_RETURN(const auto special,
-                          object.optionalBool("add_special_tokens"));
-  return special.value_or(true) ? model.model().encode(*prompt)
-                                : model.tokenizer().encode(*prompt);
+                          object.optionalBool("parse_special"));
+  return model.model().encode(*prompt, {.special = special.value_or(true),
+                                        .addBos = addBos.value_or(true)});
 }
 
 absl::StatusOr<std::vector<int32_t>>

@@ -43,7 +43,8 @@ struct ApiRequest {
   /// How calls of tools are written; null where there are no tools.
   const ToolCallSyntax *tools = nullptr;
   int mostCalls = std::numeric_limits<int>::max();
-  std::string begun = {}; ///< What the prompt has of the answer.
+  bool callMustCome = false; ///< By a grammar: the answer has no other text.
+  std::string begun = {};    ///< What the prompt has of the answer.
 
   bool wantsLogprobs() const {
     return requests.front().options.sampling.logprobs >= 0;

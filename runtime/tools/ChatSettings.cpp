@@ -34,8 +34,9 @@ using Option = NamedOption<Request>;
 
 /// Whether an option makes sense where there is one answer, shown as text.
 static bool isOffered(const Option &option) {
-  static constexpr absl::string_view others[] = {"n", "priority", "detokenize",
-                                                 "logprobs"};
+  static constexpr absl::string_view others[] = {
+      "n",        "priority",           "detokenize",
+      "logprobs", "add_special_tokens", "parse_special"};
   return std::ranges::find(others, option.name) == std::end(others);
 }
 

@@ -352,8 +352,6 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
                   "Tokens of an answer whose request has no max_tokens; -1 for "
                   "as many as fit")
       ->check(wholeNumber(-1, mostTokens));
-  generation.addFlag("--special", options.special,
-                     "Names of special tokens in prompts stand for them");
 
   const OptionGroup printing{app, "Output"};
   printing.addFlag("--print-ids", options.printIds,

@@ -13,6 +13,7 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonReader.h"
 #include "runtime/io/JsonText.h"
+#include "runtime/io/MappedFile.h"
 
 #include <cstdint>
 #include <utility>
@@ -54,11 +55,14 @@ absl::StatusOr<Conversation> Conversation::load(const std::string &path,
                                                 const ChatFormat &format) {
   constexpr JsonLimits limits = {.maxBytes = uint64_t{32} << 20};
   const auto read = [&]() -> absl::StatusOr<Conversation> {
+    LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
+                            MappedFile::open(path));
     LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
-                            parseJsonFile(path, limits));
+                            parseJson(path, file->text(), limits));
     LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
     Conversation conversation;
-    LLAMAC_ASSIGN_OR_RETURN(conversation.all, readMessages(root, format));
+    LLAMAC_ASSIGN_OR_RETURN(conversation.all,
+                            readMessages(root, file->text(), format));
     return conversation;
   };
   absl::StatusOr<Conversation> conversation = read();

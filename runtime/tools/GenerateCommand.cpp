@@ -271,7 +271,7 @@ absl::Status Generation::readRequest(absl::string_view line,
   LLAMAC_RETURN_IF_ERROR(readPrompt(
       object, line,
       [&](absl::string_view text) {
-        return model.encode(text, options.special);
+        return model.encode(text, request.encoding);
       },
       chat, request));
   if (!object.has("max_tokens"))

@@ -24,7 +24,6 @@ struct GenerateCommandOptions {
   int64_t parallel = 16;   ///< Sequences that run together.
   int64_t maxTokens = 128; ///< Of an answer whose request does not say.
   SchedulerOptions scheduler = {};
-  bool special = false;  ///< Names of special tokens in prompts stand for them.
   bool printIds = false; ///< Answers have no text.
   bool json = false;     ///< The summary is JSON, on stdout.
   bool quiet = false;    ///< No progress and no summary.

@@ -254,7 +254,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
                           newDecoder(*engine));
   auto encode = [&](absl::string_view text, bool special) {
-    return model->encode(text, special);
+    return model->encode(text, {.special = special, .addBos = true});
   };
   LLAMAC_RETURN_IF_ERROR(
       runDecoder({*decoder, model->path(), encode, model->plan().sampling.get(),

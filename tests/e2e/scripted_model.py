@@ -15,6 +15,7 @@ import numpy as np
 
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4  # Types of tokens.
 BEGIN, END = "<|bos|>", "<|eos|>"
+BEGIN_ID = 257  # Behind the bytes, whose ids are their values, and one merge.
 
 FEED_FORWARD = 64
 # Vocabularies are padded to what the kernels of every format can read.

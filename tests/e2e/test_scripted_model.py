@@ -22,7 +22,7 @@ class ScriptedModel(support.TestCase):
         model = scripted_model.make(self.path("model.gguf"), PIECES)
         options = ("--raw", "-p", "Hello", "--temp", 0, "--json", "-q")
         self.assertEqual(json.loads(self.llamac("run", model, *options).stdout)["text"], TEXT)
-        ids = json.loads(self.llamac("run", model, "--ids", *options).stdout)["ids"]
+        ids = json.loads(self.llamac("run", model, "--print-ids", *options).stdout)["ids"]
         other = llama_cpp_library.Llama(model, context=64)
         self.assertEqual(other.answer(other.tokenize(b"Hello"), 60), ids)
 

@@ -733,6 +733,20 @@ class Tools:
             (other,) = stream.get_final_completion().choices[0].message.tool_calls
         self.assertEqual(other.function.parsed_arguments, call.function.parsed_arguments)
 
+    def test_a_forced_call_that_is_cut_is_not_to_be_made(self):
+        forced = {"tools": [self.tool({"type": "string", "pattern": "^aaaaaaaaaaaaaaaa+$"})], "tool_choice": "required"}
+        for options in (
+            {"max_tokens": 5},
+            {"max_tokens": 18},
+            {"stop": "aaa", "n": 2},
+            {"stop": '": {'},
+        ):
+            for choice in self.check(**forced, **options):
+                self.assertEqual((choice.message.content or "", choice.finish_reason), ("", "length"), options)
+        # No two runs are as far when their time is over.
+        late = self.ask(**forced, max_tokens=4000, extra_body={"time_limit": 0.5}).choices[0]
+        self.assertEqual((late.message.content or "", late.finish_reason), ("", "length"))
+
     def test_what_is_refused(self):
         for param, options in (
             ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "other"}}}),

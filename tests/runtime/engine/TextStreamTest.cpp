@@ -30,15 +30,35 @@ TEST(TextStreamTest, CharactersComeWhole) {
   EXPECT_EQ(stream.add("\xac"), "\xe2\x82\xac");
   EXPECT_EQ(stream.add("\xf0\x9f\x99"), "");
   EXPECT_EQ(stream.add("\x82\xc3"), "\xf0\x9f\x99\x82");
-  EXPECT_EQ(stream.finish(), "\xc3");
+  EXPECT_EQ(stream.bytesGiven(), 8u);
 }
 
-TEST(TextStreamTest, BytesThatAreNoUtf8ComeThrough) {
-  TextStream stream({});
-  EXPECT_EQ(stream.add("\x80\x80\x80\x80"), "\x80\x80\x80\x80");
-  EXPECT_EQ(stream.add("\xff"), "");
-  EXPECT_EQ(stream.add("a"), "\xff"
-                             "a");
+TEST(TextStreamTest, ACharacterThatTheEndCutsIsLeftOut) {
+  for (const char *cut : {"\xc3", "\xe2\x82", "\xf0\x9f", "\xf0\x9f\x99"}) {
+    TextStream stream({"stop"});
+    EXPECT_EQ(stream.add(std::string("a sto") + cut), "a sto");
+    EXPECT_EQ(stream.finish(), "");
+    EXPECT_EQ(stream.bytesGiven(), 5u);
+  }
+  TextStream stream({"\xe2\x82\xac!"});
+  EXPECT_EQ(stream.add("a\xe2\x82\xac"), "a");
+  EXPECT_EQ(stream.finish(), "\xe2\x82\xac");
+}
+
+// As Python's bytes.decode(errors="replace") says of them.
+TEST(TextStreamTest, BytesThatAreNoUtf8AreReplaced) {
+  const std::string sign = "\xef\xbf\xbd";
+  TextStream stream({"stop"});
+  EXPECT_EQ(stream.add("\x80\x80"), sign + sign);
+  EXPECT_EQ(stream.add("\xff"), sign);
+  EXPECT_EQ(stream.add("\xf0\x9f"), "");
+  EXPECT_EQ(stream.add("a"), sign + "a");
+  EXPECT_EQ(stream.add("\xed\xa0\x80\xe0\x9f\xf4\x90\xc0"),
+            sign + sign + sign + sign + sign + sign + sign + sign);
+  EXPECT_EQ(stream.bytesGiven(), 14u);
+  EXPECT_EQ(stream.add("\xf0\x9f"), "");
+  EXPECT_EQ(stream.add("stop"), sign);
+  EXPECT_TRUE(stream.stopped());
 }
 
 TEST(TextStreamTest, StopsInsideAPiece) {
