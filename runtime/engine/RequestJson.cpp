@@ -282,7 +282,7 @@ std::vector<absl::string_view> promptFields() {
 absl::Status checkNoTextOptions(const JsonObject &object) {
   for (const char *field : {"add_special_tokens", "parse_special"})
     if (object.has(field))
-      return asUsage(
+      return asUsageError(
           object.fail(field, "a prompt of text beside it", "another one"));
   return absl::OkStatus();
 }
