@@ -185,6 +185,7 @@ absl::Status referenceRun(const std::string &model,
   resolved.target = "cpu"; // Whose context the reference takes.
   LLAMAC_ASSIGN_OR_RETURN(resolved,
                           resolveOptions(resolved, target->checkpoint.config));
+  warnOfLongContext(resolved.context, target->checkpoint.config.maxContext);
 
   LLAMAC_ASSIGN_OR_RETURN(const std::string blob,
                           tokenizerBlob(target->checkpoint));

@@ -291,6 +291,8 @@ struct CompileCommand {
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open(last));
     LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                             Compilation::create(checkpoint, options));
+    warnOfLongContext(compilation->options().context,
+                      checkpoint.config.maxContext);
     LLAMAC_RETURN_IF_ERROR(last == Phase::Plan ? writePlan(*compilation)
                                                : writeText(*compilation, last));
     return sourceFolder.empty() ? absl::OkStatus()
@@ -309,6 +311,10 @@ struct CompileCommand {
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
                             resolvePlan(model, options, flags.quiet));
+    LLAMAC_ASSIGN_OR_RETURN(const auto reader,
+                            PlanReader::open(plan.path, {.verify = false}));
+    warnOfLongContext(reader->plan().context,
+                      reader->plan().config->maxContext);
     std::printf("%s\n", plan.path.c_str());
     return absl::OkStatus();
   }

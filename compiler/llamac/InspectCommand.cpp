@@ -125,6 +125,8 @@ static absl::StatusOr<Json> inspectModel(const std::string &path,
         tensorJson(weight.name, weight.type, weight.rows, weight.cols));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
+  warnOfLongContext(compilation->options().context,
+                    checkpoint.config.maxContext);
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Import));
   json["graph"] = graphJson(compilation->module());
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Schedule));

@@ -172,6 +172,7 @@ struct PlanCommand {
                             openModelOrConfig(model));
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options,
                             resolveOptions(asked, checkpoint.config));
+    warnOfLongContext(options.context, checkpoint.config.maxContext);
     LLAMAC_ASSIGN_OR_RETURN(const DeviceFacts device, deviceOf(options));
     LLAMAC_ASSIGN_OR_RETURN(const DryRun result,
                             dryRun(checkpoint, options, device));

@@ -9,6 +9,7 @@
 #include "runtime/base/ModelConfig.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -51,6 +52,14 @@ std::vector<double> ropeFrequencies(const ModelConfig &config,
     freqs[i] = freq;
   }
   return freqs;
+}
+
+void warnOfLongContext(int64_t context, int64_t maxContext) {
+  if (context > maxContext)
+    printWarning(absl::StrCat(
+        "a context of ", context, " tokens: the model was trained for up to ",
+        maxContext, ", and answers may be bad beyond; -c ", maxContext,
+        " compiles it for those"));
 }
 
 static absl::Status checkSize(const char *field, int64_t value) {

@@ -108,6 +108,10 @@ std::vector<double> ropeFrequencies(
     const ModelConfig &config,
     LayerAttention::Rotation rotation = LayerAttention::Rotation::Global);
 
+/// Warns on stderr where a plan's context is longer than the longest one that
+/// the model was trained for.
+void warnOfLongContext(int64_t context, int64_t maxContext);
+
 /// Checks what the rest of the program takes for granted: every size positive
 /// and below 2^31, G divides H, the head size a multiple of 8, eps, theta and
 /// scales finite and positive. An error names the field, expected and got.

@@ -99,6 +99,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   model->compiled = model->reader;
   model->randomWeights = options.randomWeights;
   model->modelConfig = fromPlan(*model->plan().config);
+  warnOfLongContext(model->context(), model->modelConfig.maxContext);
   times.plan = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
                           createDevice(model->plan(), threads, options));
