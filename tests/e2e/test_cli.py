@@ -231,6 +231,36 @@ class PlanOptions(SmallModel):
         )
 
 
+class Loading(SmallModel):
+    """What every verb that takes a model says of it."""
+
+    VERBS = {
+        "inspect": ("--json",),
+        "plan": (),
+        "compile": ("-q", "-o", "x.plan"),
+        "logits": ("--tokens", "1,2", "-o", "x.npy"),
+        "run": SmallModel.RUN,
+    }
+
+    def run_verbs(self, model, *flags):
+        return [self.llamac(verb, model, *args, *flags, cwd=self.folder) for verb, args in self.VERBS.items()]
+
+    def test_a_context_beyond_training_is_a_warning(self):
+        """Of the 4096 tokens that the file names; one for each verb."""
+        for context, warnings in ((64, 0), (4096, 0), (8192, 1)):
+            for result in self.run_verbs(self.model, "-c", context):
+                self.assertEqual(result.stderr.count("trained for up to 4096"), warnings, result.stderr)
+
+    def test_a_model_in_several_files(self):
+        config = Config(64, 1, 4, 2, vocab=261)
+        os.makedirs(self.path("parts"))
+        write_gguf(self.path("parts", "m.gguf"), config, quantise(random_weights(config), "F32")[0], split=4)
+        for model in (self.path("parts"), self.path("parts", "m-00001-of-00003.gguf")):
+            self.run_verbs(model)
+            self.assertEqual(self.llamac("run", model, *self.RUN).stdout, self.llamac("run", self.model, *self.RUN).stdout)
+        self.llamac("convert", self.path("parts"), "-o", self.path("converted"), "--to", "meta")
+
+
 class Streams(SmallModel):
     def test_output_that_is_lost_ends_with_6(self):
         text = self.path("text")
