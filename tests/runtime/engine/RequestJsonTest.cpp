@@ -61,6 +61,7 @@ TEST(RequestJson, AbsentFieldsLeaveTheDefaults) {
 TEST(RequestJson, EveryFieldHasItsPlace) {
   // One member for each field, checked against the list itself.
   const std::string text = R"({
+    "add_special_tokens": false, "parse_special": false,
     "detokenize": false, "frequency_penalty": -1.5, "ignore_eos": true,
     "logit_bias": {"5": -100, "7": 2.5}, "logprobs": 3, "max_tokens": 9,
     "min_p": 0.125, "min_tokens": 2, "n": 4, "presence_penalty": 1.25,
@@ -89,6 +90,8 @@ TEST(RequestJson, EveryFieldHasItsPlace) {
   EXPECT_EQ(sampling.topP, 0.5);
   EXPECT_EQ(request->timeLimit, 2.5);
   EXPECT_FALSE(request->wantsText);
+  EXPECT_FALSE(request->encoding.addBos);
+  EXPECT_FALSE(request->encoding.special);
 
   const auto document = *parseJson("request", text);
   std::set<std::string> tried = {"grammar", "json_object", "json_schema",
@@ -335,6 +338,7 @@ TEST(FinishReason, IsThatOfOpenAi) {
   EXPECT_EQ(finishReason(StopReason::StopString), "stop");
   EXPECT_EQ(finishReason(StopReason::Length), "length");
   EXPECT_EQ(finishReason(StopReason::Context), "length");
+  EXPECT_EQ(finishReason(StopReason::Deadline), "length");
   EXPECT_EQ(finishReason(StopReason::Cancelled), "abort");
 }
 
