@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models and sequences."""
 
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Self, Unpack
@@ -91,7 +92,7 @@ class Model(Closing):
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one token; of a special one, its name."""
-        return self._native.token(token)
+        return self._native.token(operator.index(token))
 
     def sequence(self) -> "Sequence":
         """An empty sequence, for logits step by step."""
@@ -129,7 +130,7 @@ class Sequence(Closing):
     def truncate(self, length: int) -> int:
         """Drops all but the first tokens; gives how many are left, which are 0
         where a sliding window has no keys of so early a token."""
-        return self._native.truncate(length)
+        return self._native.truncate(operator.index(length))
 
     def __len__(self) -> int:
         return self._native.length()

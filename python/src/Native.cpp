@@ -108,6 +108,7 @@ private:
 };
 
 using Tokens = std::vector<int32_t>;
+using Ids = nb::typed<nb::list, nb::int_>;            ///< Of any size.
 using Values = nb::typed<nb::dict, nb::str, nb::any>; ///< By name.
 
 //===----------------------------------------------------------------------===//
@@ -301,7 +302,7 @@ public:
     return {tokens, tokens + count};
   }
 
-  nb::bytes decode(const nb::list &ids, bool special, bool continues) const {
+  nb::bytes decode(const Ids &ids, bool special, bool continues) const {
     const Tokens tokens = tokensOf(ids, "tokens");
     const char *text = nullptr;
     size_t size = 0;
@@ -424,7 +425,7 @@ public:
     });
   }
 
-  Answer *submit(const nb::list &ids, const Values &given) const {
+  Answer *submit(const Ids &ids, const Values &given) const {
     const Tokens tokens = tokensOf(ids, "prompt");
     const Options options(LLAMAC_FOR_REQUEST, given);
     return new Answer([&](llamac_answer **out) {
@@ -493,7 +494,7 @@ public:
 
   /// Logits [rows, vocabulary] in the library's memory, which is freed with the
   /// array; of no rows, [0, 0].
-  Logits step(const nb::list &ids, int rows) const {
+  Logits step(const Ids &ids, int rows) const {
     const Tokens tokens = tokensOf(ids, "tokens");
     llamac_logits *logits = nullptr;
     const float *data = nullptr;

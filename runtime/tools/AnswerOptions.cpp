@@ -62,7 +62,7 @@ static absl::StatusOr<std::string> readText(const std::string &path) {
 
 /// What `options` says that the answer matches, if it does.
 static absl::StatusOr<std::optional<GrammarSource>>
-readGrammar(const AnswerOptions &options) {
+readGrammar(AnswerOptions &options) {
   if (options.jsonSchema.has_value() + options.jsonObject +
           options.regex.has_value() + options.grammarFile.has_value() >
       1)
@@ -73,7 +73,8 @@ readGrammar(const AnswerOptions &options) {
   if (options.regex)
     return GrammarSource{GrammarSource::Regex, *options.regex};
   if (options.grammarFile) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string text, readText(*options.grammarFile));
+    options.grammarPath = *options.grammarFile;
+    LLAMAC_ASSIGN_OR_RETURN(std::string text, readText(options.grammarPath));
     return GrammarSource{GrammarSource::Ebnf, std::move(text)};
   }
   if (!options.jsonSchema)
@@ -81,7 +82,8 @@ readGrammar(const AnswerOptions &options) {
   std::string schema = *options.jsonSchema;
   // No file is called so, or can be named as ./{...}.
   if (!absl::StartsWith(schema, "{")) {
-    LLAMAC_ASSIGN_OR_RETURN(schema, readText(schema));
+    options.grammarPath = schema;
+    LLAMAC_ASSIGN_OR_RETURN(schema, readText(options.grammarPath));
   }
   return GrammarSource{GrammarSource::JsonSchema, std::move(schema)};
 }
@@ -94,6 +96,21 @@ absl::Status prepareAnswer(AnswerOptions &options) {
                           parseLogitBias(options.logitBias));
   LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
   return Sampler::create(samplingOf(options, nullptr)).status();
+}
+
+absl::StatusOr<std::shared_ptr<const Grammar>>
+compileGrammar(const AnswerOptions &options, absl::string_view path,
+               GrammarCompiler *compiler) {
+  if (!compiler)
+    return usageError(
+        absl::StrCat(path, ": a grammar needs a tokenizer, and there is none"));
+  auto grammar = compiler->compile(*options.grammar);
+  // Another text in the file may do, whatever is wrong with this one.
+  if (!grammar.ok() && exitCode(grammar.status()) == ExitCode::Usage &&
+      !options.grammarPath.empty())
+    return badFileError(
+        absl::StrCat(options.grammarPath, ": ", grammar.status().message()));
+  return grammar;
 }
 
 absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer) {

@@ -39,7 +39,9 @@ struct AnswerOptions {
   bool jsonObject = false;
   std::optional<std::string> regex;
   std::optional<std::string> grammarFile;
-  std::optional<GrammarSource> grammar; ///< The same, by prepareAnswer().
+  // The same, by prepareAnswer(), and the file that it came from, if one.
+  std::optional<GrammarSource> grammar;
+  std::string grammarPath;
   /// Tokens to generate at most, -1 for as many as the context holds; none: the
   /// command has a default.
   std::optional<int64_t> maxTokens;
@@ -49,6 +51,13 @@ struct AnswerOptions {
 /// Before a model is loaded: reads files with grammars. Usage error for options
 /// that do not go together or are out of range; those of reading a file.
 absl::Status prepareAnswer(AnswerOptions &options);
+
+/// The grammar of `options`, which has one, by `compiler`, null where `path`
+/// has no tokenizer. Bad file for a file of rules or a schema that is wrong,
+/// usage error for one that the command line has.
+absl::StatusOr<std::shared_ptr<const Grammar>>
+compileGrammar(const AnswerOptions &options, absl::string_view path,
+               GrammarCompiler *compiler);
 
 /// How to sample: `options` over `advised`, which may be null.
 SamplingOptions samplingOf(const AnswerOptions &options,

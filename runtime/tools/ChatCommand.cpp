@@ -476,8 +476,12 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
   request.options.maxTokens = options.maxTokens.value_or(mostChatTokens);
   request.options.sampling = samplingOf(options, model->plan().sampling.get());
   request.grammar = options.grammar;
-  if (request.grammar)
+  if (request.grammar) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        request.options.sampling.grammar,
+        compileGrammar(options, model->path(), model->grammars()));
     LLAMAC_RETURN_IF_ERROR(prepareOptions(*scheduler, request));
+  }
   const bool isTerminal = isatty(fileno(in)) && isatty(fileno(out));
   std::unique_ptr<LineInput> input;
   if (isTerminal) {

@@ -8,6 +8,7 @@
 
 #include "runtime/tools/RunCommand.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/engine/RequestJson.h"
@@ -183,9 +184,10 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
   absl::StatusOr<std::vector<int32_t>> prompt =
       promptIds(subject, options, asMessage);
   if (!prompt.ok())
-    return asMessage ? usageError(
-                           absl::StrCat(prompt.status().message(),
-                                        "; --raw leaves the chat template out"))
+    return asMessage ? remade(prompt.status(), prompt.status().code(),
+                              absl::StrCat(prompt.status().message(),
+                                           "; --raw leaves the chat template "
+                                           "out"))
                      : prompt.status();
   if (!options.printIds)
     LLAMAC_RETURN_IF_ERROR(
@@ -198,11 +200,9 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
       options.maxTokens.value_or(asMessage ? mostChatTokens : mostRawTokens);
   generation.sampling = samplingOf(options, subject.sampling);
   if (options.grammar) {
-    if (!subject.grammars)
-      return usageError(absl::StrCat(
-          subject.path, ": a grammar needs a tokenizer, and there is none"));
-    LLAMAC_ASSIGN_OR_RETURN(generation.sampling.grammar,
-                            subject.grammars->compile(*options.grammar));
+    LLAMAC_ASSIGN_OR_RETURN(
+        generation.sampling.grammar,
+        compileGrammar(options, subject.path, subject.grammars));
   }
   std::string answer; // What is printed when done.
   bool first = true;

@@ -99,7 +99,7 @@ readKeys(const std::string &path) {
         !key.empty() && key.front() != '#')
       keys.emplace_back(key);
   if (keys.empty())
-    return usageError(
+    return badFileError(
         absl::StrCat(path, ": expected a key on each line, got none"));
   std::error_code ignored;
   const auto rights = std::filesystem::status(path, ignored).permissions();

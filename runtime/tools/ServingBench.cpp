@@ -135,7 +135,7 @@ static absl::StatusOr<std::vector<Arrival>> readTrace(const std::string &path) {
     }
   }
   if (arrivals.empty())
-    return usageError(absl::StrCat(path, ": expected requests, got none"));
+    return badFileError(absl::StrCat(path, ": expected requests, got none"));
   std::ranges::sort(arrivals, {}, &Arrival::seconds);
   return arrivals;
 }

@@ -133,7 +133,7 @@ class Run(ChatCase):
             (("-p", "Hi", "--raw", "--system", "a"), support.USAGE, "--system"),
             (("--tokens", "1", "--chat-template", "a"), support.USAGE, "--chat-template"),
             (("-p", "Hi", "--chat-template", "/nowhere"), support.BAD_FILE, "/nowhere"),
-            (("-p", "Hi", "--chat-template", path), support.USAGE, "wrong.jinja: chat template, line 1"),
+            (("-p", "Hi", "--chat-template", path), support.BAD_FILE, "wrong.jinja: chat template, line 1"),
             (("-p", "Hi", "--system", b"\xff"), support.USAGE, "--system: expected UTF-8"),
         ):
             result = support.run([support.LLAMAC, "run", self.plan, *args])

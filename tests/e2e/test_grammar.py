@@ -97,9 +97,14 @@ class Grammars(support.TestCase):
         return ids
 
     def test_errors_are_one_line(self):
+        for name, text in (("wrong.gbnf", "root ::= ("), ("wrong.json", '["a"]')):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text)
         for options, code, mentions in (
             (("--json-schema", '{"not": {}}'), USAGE, "#: not is not supported"),
             (("--json-schema", self.path("none.json")), BAD_FILE, "none.json"),
+            (("--json-schema", self.path("wrong.json")), BAD_FILE, "wrong.json: "),
+            (("--grammar", self.path("wrong.gbnf")), BAD_FILE, "wrong.gbnf: "),
             (("--regex", "(a"), USAGE, "regex: "),
             (("--regex", "a", "--json-object"), USAGE, "got several"),
             (("--json-object", "--ignore-eos"), USAGE, "stop ids"),

@@ -56,7 +56,7 @@ class Start(support.TestCase):
         self.assertIn("expected --api-key-file", self.refuse("--host", "0.0.0.0"))
         self.assertIn("Cannot assign requested address", self.refuse("--host", "203.0.113.7", "--no-auth"))
         self.assertIn("expected both", self.refuse("--tls-cert", self.plan))
-        self.assertIn("expected a key on each line", self.refuse("--api-key-file", self.write("none", "# no key\n")))
+        self.assertIn("expected a key on each line", self.refuse("--api-key-file", self.write("none", "# no key\n"), expect=BAD_FILE))
         self.assertIn("--cors", self.refuse("--cors", "example.org"))
         self.assertIn("two of smollm2", self.refuse(self.plan))
         prefixes = ("--prefix-cache", self.path("prefixes"))

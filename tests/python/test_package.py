@@ -382,7 +382,7 @@ class Faults(PackageTest):
                 function(*args, **options)
             self.assertIsInstance(caught.exception, ValueError)
             self.assertEqual(caught.exception.code, Code.USAGE)
-            self.assertRegex(str(caught.exception), rf"\b{name}: expected")
+            self.assertRegex(str(caught.exception), rf"\b{name}(: expected|\)$)")
             self.assertLess(len(str(caught.exception)), 300)
 
         makers = (

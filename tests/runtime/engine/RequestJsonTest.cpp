@@ -112,9 +112,9 @@ TEST(RequestJson, WholeNumbersMayBeWrittenAsFractions) {
   EXPECT_EQ(requestOf(R"({"max_tokens": 5.0})")->options.maxTokens, 5);
   EXPECT_EQ(requestOf(R"({"seed": 5.0})")->options.sampling.seed, 5);
   EXPECT_EQ(requestOf(R"({"seed": -1})")->options.sampling.seed, UINT64_MAX);
-  EXPECT_EQ(requestOf(R"({"seed": -9223372036854775808})")
-                ->options.sampling.seed,
-            uint64_t{1} << 63);
+  EXPECT_EQ(
+      requestOf(R"({"seed": -9223372036854775808})")->options.sampling.seed,
+      uint64_t{1} << 63);
 }
 
 TEST(RequestJson, EveryGrammarHasItsKind) {
