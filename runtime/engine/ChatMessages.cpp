@@ -349,9 +349,14 @@ absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
 std::string callSchema(const std::vector<Tool> &tools,
                        absl::string_view arguments) {
   const auto one = [&](const Tool &tool) {
+    // A document by itself, in which its references lead.
+    ordered_json parameters = ordered_json::parse(tool.parameters, nullptr,
+                                                  /*allow_exceptions=*/false);
+    if (parameters.is_object() && !parameters.contains("$id"))
+      parameters["$id"] = absl::StrCat("tool:", tool.name);
     return absl::StrCat(
         R"({"type": "object", "properties": {"name": {"const": ")", tool.name,
-        R"("}, ")", arguments, R"(": )", tool.parameters,
+        R"("}, ")", arguments, R"(": )", jsonText(parameters),
         R"(}, "required": ["name", ")", arguments,
         R"("], "additionalProperties": false})");
   };
@@ -371,11 +376,9 @@ absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
     if (!tool.isStrict)
       tool.parameters = R"({"type": "object"})";
   LLAMAC_ASSIGN_OR_RETURN(
-      const std::string schema,
-      prepareJsonSchema(callSchema(tools, syntax.arguments)));
-  const ordered_json call = {{"type", "json_schema"},
-                             {"json_schema", ordered_json::parse(schema)},
-                             {"max_whitespace_cnt", maxJsonSpace}};
+      const std::string rules,
+      jsonSchemaGrammar(callSchema(tools, syntax.arguments)));
+  const ordered_json call = {{"type", "grammar"}, {"grammar", rules}};
   ordered_json format;
   if (*syntax.open) {
     const ordered_json tag = {{"type", "tag"},

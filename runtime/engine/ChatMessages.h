@@ -70,7 +70,7 @@ std::string callSchema(const std::vector<Tool> &tools,
 
 /// A grammar of any text in which calls, written as `syntax` has them, are
 /// calls of `tools` that match the schemas of those that are strict. Errors:
-/// those of prepareJsonSchema().
+/// those of jsonSchemaGrammar().
 absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
                                           const ToolCallSyntax &syntax);
 

@@ -10,7 +10,9 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/JsonSchema.h"
+#include "runtime/engine/Regex.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -59,6 +61,68 @@ static absl::Status checkText(const GrammarSource &source) {
   return absl::OkStatus();
 }
 
+/// Error for a count "{...}" in rules that is larger than XGrammar's numbers:
+/// it would take another one.
+static absl::Status checkCounts(absl::string_view rules) {
+  char closing = 0; // Of a literal or class.
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const char c = rules[i];
+    if (closing) {
+      if (c == '\\')
+        ++i;
+      else if (c == closing || c == '\n')
+        closing = 0;
+    } else if (c == '"' || c == '[') {
+      closing = c == '"' ? '"' : ']';
+    } else if (c == '#') {
+      i = std::min(rules.find_first_of("\r\n", i), rules.size());
+    } else if (absl::ascii_isdigit(static_cast<unsigned char>(c)) &&
+               (i == 0 || rules[i - 1] == '{' || rules[i - 1] == ',' ||
+                rules[i - 1] == ' ')) {
+      int64_t count = 0;
+      for (; i < rules.size() &&
+             absl::ascii_isdigit(static_cast<unsigned char>(rules[i]));
+           ++i)
+        count = std::min<int64_t>(count * 10 + (rules[i] - '0'), maxCount + 1);
+      --i;
+      if (count > maxCount)
+        return usageError(
+            absl::StrCat("expected counts of at most ", maxCount));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// `source` as rules or tags.
+static absl::StatusOr<GrammarSource> translate(const GrammarSource &source) {
+  LLAMAC_RETURN_IF_ERROR(checkText(source));
+  const auto ebnf = [](std::string text) {
+    return GrammarSource{GrammarSource::Ebnf, std::move(text)};
+  };
+  switch (source.kind) {
+  case GrammarSource::JsonSchema:
+  case GrammarSource::JsonObject: {
+    LLAMAC_ASSIGN_OR_RETURN(
+        std::string rules,
+        jsonSchemaGrammar(source.kind == GrammarSource::JsonObject
+                              ? R"({"type":"object"})"
+                              : source.text));
+    return ebnf(std::move(rules));
+  }
+  case GrammarSource::Regex: {
+    LLAMAC_ASSIGN_OR_RETURN(const Regex regex, parseRegex(source.text));
+    LLAMAC_ASSIGN_OR_RETURN(const std::string text, regexExpression(regex));
+    return ebnf(absl::StrCat("root ::= ", text, "\n"));
+  }
+  case GrammarSource::Ebnf:
+    LLAMAC_RETURN_IF_ERROR(checkCounts(source.text));
+    return source;
+  case GrammarSource::Tags:
+    return source;
+  }
+  return internalError("unknown kind of grammar");
+}
+
 absl::StatusOr<const GrammarCompiler::Backend *> GrammarCompiler::backend() {
   if (!worker) {
     LLAMAC_ASSIGN_OR_RETURN(
@@ -81,19 +145,10 @@ GrammarCompiler::compile(const GrammarSource &source) {
   };
   if (auto grammar = find())
     return grammar;
-  auto check = [&]() -> absl::StatusOr<GrammarSource> {
-    LLAMAC_RETURN_IF_ERROR(checkText(source));
-    if (source.kind == GrammarSource::JsonObject)
-      return GrammarSource{GrammarSource::JsonSchema,
-                           R"({"type":"object","additionalProperties":true})"};
-    if (source.kind != GrammarSource::JsonSchema)
-      return source;
-    LLAMAC_ASSIGN_OR_RETURN(std::string schema, prepareJsonSchema(source.text));
-    return GrammarSource{source.kind, std::move(schema), source.namedControls};
-  };
-  absl::StatusOr<GrammarSource> checked = check();
+  absl::StatusOr<GrammarSource> checked = translate(source);
   if (!checked.ok())
     return withContext(checked.status(), nameOf(source.kind));
+  checked->namedControls = source.namedControls;
 
   // One at a time: who asks for the same grammar finds it, and those who send
   // many do not get more than a processor.

@@ -32,12 +32,12 @@ namespace llamac {
 
 struct GrammarSource {
   enum Kind {
-    JsonSchema, ///< As prepareJsonSchema() takes it.
+    JsonSchema, ///< As jsonSchemaGrammar() takes it.
     JsonObject, ///< Any JSON object; `text` is empty.
     Regex,      ///< Of the whole answer, in ECMAScript's syntax.
     Ebnf,       ///< Rules "name ::= ..." as in GBNF, of which "root" is first.
-    Tags,       ///< Text with JSON in places, as XGrammar's structural tags
-                ///< say; schemas are those of prepareJsonSchema().
+    Tags,       ///< Text with rules in places, as XGrammar's structural tags
+                ///< say.
   };
   Kind kind = JsonObject;
   std::string text;
@@ -46,10 +46,6 @@ struct GrammarSource {
 
   bool operator==(const GrammarSource &) const = default;
 };
-
-/// Characters between two tokens of JSON at most: lines of deep records fit,
-/// and a model cannot go on with spaces for ever.
-inline constexpr int maxJsonSpace = 16;
 
 /// A set of token ids: id i is in it where bit i % 32 of word i / 32 is set.
 using TokenMask = std::vector<uint32_t>;
@@ -121,6 +117,7 @@ public:
   class Backend {
   public:
     virtual ~Backend();
+    /// `source` is one of rules or tags.
     virtual absl::StatusOr<std::shared_ptr<const Grammar>>
     compile(const GrammarSource &source) const = 0;
   };

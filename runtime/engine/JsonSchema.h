@@ -1,4 +1,4 @@
-//===- JsonSchema.h - Schemas that grammars can follow ----------*- C++ -*-===//
+//===- JsonSchema.h - Grammars of JSON schemas ------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -16,21 +16,25 @@
 
 namespace llamac {
 
-/// A JSON schema (draft 2020-12) that says all that `text` does in the way that
-/// XGrammar reads it. Of several constraints side by side XGrammar follows one
-/// and leaves out the rest, so what would be left out is refused.
+/// Characters between two tokens of JSON at most: lines of deep records fit,
+/// and a model cannot go on with spaces for ever.
+inline constexpr int maxJsonSpace = 16;
+
+/// Rules, as XGrammar's EBNF, for JSON that is valid by the schema `text`
+/// (draft 2020-12), all of whose keywords hold together.
 ///
-/// Values that the result allows are valid by `text`, but not all that are: an
-/// object has its properties in the schema's order, and none that are not named
-/// unless additionalProperties or the absence of all names allows them; an
-/// array with prefixItems alone has no others; a constraint without a "type" is
-/// one of the type that it is about. "format" is followed for the formats that
-/// XGrammar knows, and else says nothing.
+/// All that they match is valid, but not all that is valid matches: an object
+/// has its properties in the schema's order, and others only where
+/// additionalProperties or a pattern allows them or none are named; an array
+/// with prefixItems alone has no others; a schema without a "type" has values
+/// of the types that its keywords speak of; a string that a keyword restricts
+/// has no needless escapes; numbers are as addNumbers() says. Formats are
+/// those of draft 2020-12, of which some strings are left out; others say
+/// nothing.
 ///
-/// Usage error for text that is no JSON, with its offset, and, with the place
-/// as a JSON pointer, for what is no schema, and for keywords, or combinations
-/// of them, that are not supported.
-absl::StatusOr<std::string> prepareJsonSchema(absl::string_view text);
+/// Usage error, with the place as a JSON pointer, for what is no schema, for
+/// what is not supported, and where no value is valid.
+absl::StatusOr<std::string> jsonSchemaGrammar(absl::string_view text);
 
 } // namespace llamac
 

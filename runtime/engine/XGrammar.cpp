@@ -256,24 +256,13 @@ absl::StatusOr<bool> XGrammarMatcher::accept(int32_t id) {
 //===----------------------------------------------------------------------===//
 
 static xgrammar::Grammar parse(const GrammarSource &source) {
-  switch (source.kind) {
-  case GrammarSource::JsonSchema:
-  case GrammarSource::JsonObject:
-    return xgrammar::Grammar::FromJSONSchema(
-        source.text, /*any_whitespace=*/true, /*indent=*/std::nullopt,
-        /*separators=*/std::nullopt, /*strict_mode=*/true, maxJsonSpace);
-  case GrammarSource::Regex:
-    return xgrammar::Grammar::FromRegex(source.text);
-  case GrammarSource::Ebnf:
+  if (source.kind == GrammarSource::Ebnf)
     return xgrammar::Grammar::FromEBNF(source.text);
-  case GrammarSource::Tags: {
-    auto made = xgrammar::Grammar::FromStructuralTag(source.text);
-    if (const auto *grammar = std::get_if<xgrammar::Grammar>(&made))
-      return *grammar;
-    std::visit([](const auto &error) { throw error; },
-               std::get<xgrammar::StructuralTagError>(made));
-  }
-  }
+  auto made = xgrammar::Grammar::FromStructuralTag(source.text);
+  if (const auto *grammar = std::get_if<xgrammar::Grammar>(&made))
+    return *grammar;
+  std::visit([](const auto &error) { throw error; },
+             std::get<xgrammar::StructuralTagError>(made));
   throw std::invalid_argument("unknown kind of grammar");
 }
 

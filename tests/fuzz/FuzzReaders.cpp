@@ -151,10 +151,9 @@ void pickle(Bytes bytes) {
 //===----------------------------------------------------------------------===//
 
 void jsonSchema(Bytes bytes) {
-  const absl::StatusOr<std::string> schema = prepareJsonSchema(bytes);
-  if (check(schema.status()))
-    require(prepareJsonSchema(*schema).value_or("") == *schema,
-            "a schema that is prepared already", *schema);
+  const absl::StatusOr<std::string> rules = jsonSchemaGrammar(bytes);
+  if (check(rules.status()))
+    require(rules->starts_with("root ::= "), "rules with a root", *rules);
 }
 
 /// Calls `use` with the object that `bytes` are, if they are one.
