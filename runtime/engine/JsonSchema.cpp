@@ -41,8 +41,8 @@ namespace llamac {
 
 namespace {
 
-using Sequence = GrammarRules::Sequence;
-using Sequences = std::vector<Sequence>;
+using Items = GrammarRules::Sequence;
+using Sequences = std::vector<Items>;
 using Schemas = std::vector<const OrderedJson *>;
 
 /// No rule: no value is valid.
@@ -74,7 +74,7 @@ private:
                                      const OrderedJson &schema);
 
   int anyValue();
-  Sequence literal(const OrderedJson &value);
+  Items literal(const OrderedJson &value);
 
   SchemaDocument &document;
   GrammarRules rules;
@@ -104,13 +104,13 @@ struct ObjectShape {
 static_assert(maxJsonSpace == 16);
 static constexpr const char *space = "[ \\n\\r\\t]{0,16}";
 
-static void append(Sequence &to, Sequence more) {
+static void append(Items &to, Items more) {
   for (GrammarRules::Item &item : more)
     to.push_back(std::move(item));
 }
 
-static Sequence comma() { return {space, "\",\"", space}; }
-static Sequence colon() { return {space, "\":\"", space}; }
+static Items comma() { return {space, "\",\"", space}; }
+static Items colon() { return {space, "\":\"", space}; }
 
 static std::string dumped(const OrderedJson &value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false,
@@ -399,18 +399,18 @@ absl::StatusOr<int> SchemaTranslator::compileArray(const Schemas &schemas) {
     return none;
   const auto count = static_cast<int64_t>(values.size());
   // What follows the first `i` items, from the last one on.
-  const Sequence end = {space, "\"]\""};
+  const Items end = {space, "\"]\""};
   int next = none;
   for (int64_t i = std::min<int64_t>(count, static_cast<int64_t>(prefix) + 1);
        i >= 0; --i) {
     Sequences alternatives;
     if (i >= 1 && i == static_cast<int64_t>(prefix) + 1) {
       // Any number of the last kind.
-      Sequence item = comma();
+      Items item = comma();
       item.push_back(values.back());
       const int64_t low = std::max<int64_t>(0, least - i);
       const int64_t high = most < 0 ? -1 : most - i;
-      Sequence tail;
+      Items tail;
       if (high != 0)
         tail.push_back({rules.add({item}), low, high});
       append(tail, end);
@@ -419,7 +419,7 @@ absl::StatusOr<int> SchemaTranslator::compileArray(const Schemas &schemas) {
       if (i >= least)
         alternatives.push_back(end);
       if (i < count) {
-        Sequence item = i > 0 ? comma() : Sequence{space};
+        Items item = i > 0 ? comma() : Items{space};
         item.push_back(values[i]);
         item.push_back(next);
         alternatives.push_back(item);
@@ -595,7 +595,7 @@ absl::Status SchemaTranslator::addOthers(const Schemas &schemas,
     LLAMAC_ASSIGN_OR_RETURN(const int value, compile(parts));
     if (value == none)
       continue;
-    Sequence pair = {isFree ? strings.ofLength(0, -1) : strings.of(*matching)};
+    Items pair = {isFree ? strings.ofLength(0, -1) : strings.of(*matching)};
     append(pair, colon());
     pair.push_back(value);
     shape.others.push_back(std::move(pair));
@@ -619,11 +619,11 @@ SchemaTranslator::compileMembers(const ObjectShape &shape,
   if (counted * (size + 1) > maxStates)
     return document.errorAt(schema, "minProperties and maxProperties are too "
                                     "large for so many properties");
-  const Sequence end = {space, "\"}\""};
+  const Items end = {space, "\"}\""};
   // By how many members there are, up to `counted`: the end, or others.
   const int other = shape.others.empty() ? none : rules.add(shape.others);
   const int more = other == none ? none : rules.add({[&] {
-    Sequence sequence = comma();
+    Items sequence = comma();
     sequence.push_back(other);
     return sequence;
   }()});
@@ -634,7 +634,7 @@ SchemaTranslator::compileMembers(const ObjectShape &shape,
       alternatives.push_back(end);
     const int64_t left = isLimited ? shape.most - count : -1;
     if (other != none && count + 1 >= shape.least && left != 0) {
-      Sequence sequence = count > 0 ? comma() : Sequence{space};
+      Items sequence = count > 0 ? comma() : Items{space};
       sequence.push_back(other);
       if (left != 1)
         sequence.push_back({more, 0, left < 0 ? -1 : left - 1});
@@ -654,7 +654,7 @@ SchemaTranslator::compileMembers(const ObjectShape &shape,
       const bool isFull = isLimited && count == shape.most;
       const int after = next[std::min(count + 1, counted)];
       if (!isFull && after != none) {
-        Sequence sequence = count > 0 ? comma() : Sequence{space};
+        Items sequence = count > 0 ? comma() : Items{space};
         sequence.push_back(ebnfLiteral(dumped(one.name)));
         append(sequence, colon());
         sequence.push_back(one.value);
@@ -713,20 +713,20 @@ int SchemaTranslator::anyValue() {
     return any;
   any = rules.add();
   const int string = strings.ofLength(0, -1);
-  Sequence more = comma();
+  Items more = comma();
   more.push_back(any);
   const int item = rules.add({more});
-  Sequence array = {"\"[\"", space, any, {item, 0, -1}, space, "\"]\""};
+  Items array = {"\"[\"", space, any, {item, 0, -1}, space, "\"]\""};
   const int pair = rules.add({[&] {
-    Sequence sequence = {string};
+    Items sequence = {string};
     append(sequence, colon());
     sequence.push_back(any);
     return sequence;
   }()});
-  Sequence another = comma();
+  Items another = comma();
   another.push_back(pair);
-  Sequence object = {"\"{\"", space,  pair, {rules.add({another}), 0, -1},
-                     space,   "\"}\""};
+  Items object = {"\"{\"", space,  pair, {rules.add({another}), 0, -1},
+                  space,   "\"}\""};
   const int arrays = rules.add({array, {"\"[\"", space, "\"]\""}});
   const int objects = rules.add({object, {"\"{\"", space, "\"}\""}});
   const int number = *addNumbers(rules, {});
@@ -739,10 +739,10 @@ int SchemaTranslator::anyValue() {
   return any;
 }
 
-Sequence SchemaTranslator::literal(const OrderedJson &value) {
+Items SchemaTranslator::literal(const OrderedJson &value) {
   if (!value.is_structured())
     return {ebnfLiteral(dumped(value))};
-  Sequence sequence = {value.is_array() ? "\"[\"" : "\"{\"", space};
+  Items sequence = {value.is_array() ? "\"[\"" : "\"{\"", space};
   bool isFirst = true;
   for (auto one = value.begin(); one != value.end(); ++one) {
     if (!isFirst)
