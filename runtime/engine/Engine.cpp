@@ -276,7 +276,7 @@ absl::Status Engine::admit(absl::Span<const SequenceTokens> batch) {
     growths.push_back(
         {item.sequence->slot,
          item.sequence->length() + static_cast<int64_t>(item.tokens.size())});
-  return cache->makeRoom(growths);
+  return cache->checkRoom(growths);
 }
 
 /// Gives `sequence` the pages that `tokens` tokens in all need.
@@ -290,12 +290,30 @@ int64_t Engine::mostTokens() const {
   return std::min(shared->context(), cache->mostTokens());
 }
 
-bool Engine::hasRoom(absl::Span<const SequenceGrowth> growths) const {
+/// As the cache knows them.
+std::vector<Growth>
+Engine::slotsOf(absl::Span<const SequenceGrowth> growths) const {
   std::vector<Growth> slots;
   slots.reserve(growths.size());
   for (const SequenceGrowth &growth : growths)
     slots.push_back({growth.sequence->slot, growth.tokens});
-  return cache->hasRoom(slots);
+  return slots;
+}
+
+bool Engine::hasRoom(absl::Span<const SequenceGrowth> growths) const {
+  return cache->hasRoom(slotsOf(growths));
+}
+
+bool Engine::mayHaveRoom(absl::Span<const SequenceGrowth> growths,
+                         absl::Span<const int32_t> prompt,
+                         int64_t tokens) const {
+  std::vector<int64_t> held(cache->groupCount(), 0);
+  if (prefixCache)
+    held = prefixCache->heldPages(prompt);
+  std::vector<int64_t> more;
+  for (size_t group = 0; group < held.size(); ++group)
+    more.push_back(cache->pagesFor(group, tokens) - held[group]);
+  return cache->hasRoom(slotsOf(growths), more);
 }
 
 absl::Status Engine::writePageTable(const Sequence &sequence) {

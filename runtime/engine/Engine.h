@@ -192,6 +192,14 @@ public:
   /// can be given up.
   bool hasRoom(absl::Span<const SequenceGrowth> growths) const;
 
+  /// Whether there may be, too, for a new sequence of `tokens` tokens for which
+  /// reuse() is given `prompt`; what reuse() gives it decides.
+  bool mayHaveRoom(absl::Span<const SequenceGrowth> growths,
+                   absl::Span<const int32_t> prompt, int64_t tokens) const;
+
+  /// As long as it stays, what found no room finds none (KvCache).
+  int64_t releases() const { return cache->releases(); }
+
   /// Appends the tokens of each item (all of different sequences) and gives
   /// `callback` the logits of the output rows, item by item in order. A step
   /// may have any number of tokens: it is cut into pieces that the plan's
@@ -247,6 +255,7 @@ private:
   absl::Status openPrefixFile(const std::string &path);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);
+  std::vector<Growth> slotsOf(absl::Span<const SequenceGrowth> growths) const;
   absl::Status writePageTable(const Sequence &sequence);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape, RowKind kind) const;

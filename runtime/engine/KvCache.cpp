@@ -10,11 +10,15 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace llamac {
+
+PageKeeper::~PageKeeper() = default;
 
 KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
     : pageTokens(layout.pageTokens), pagesPerSequence(layout.pagesPerSequence),
@@ -94,6 +98,7 @@ void KvCache::hold(Group &group, int32_t page) {
 }
 
 void KvCache::release(Group &group, int32_t page) {
+  ++releaseCount;
   if (--group.holders[page] > 0)
     return;
   if (group.kept[page])
@@ -102,21 +107,29 @@ void KvCache::release(Group &group, int32_t page) {
     group.freeList.push_back(page);
 }
 
-int32_t KvCache::takeKept(size_t group) {
+int32_t KvCache::takeFree(size_t group) {
   Group &of = groups[group];
-  while (of.freeList.empty() && reclaim())
+  while (of.freeList.empty() && keeper && keeper->reclaim(group))
     ;
   if (of.freeList.empty())
     return -1;
   const int32_t page = of.freeList.back();
   of.freeList.pop_back();
-  of.kept[page] = true;
-  ++of.reclaimable;
+  return page;
+}
+
+int32_t KvCache::takeKept(size_t group) {
+  const int32_t page = takeFree(group);
+  if (page < 0)
+    return -1;
+  groups[group].kept[page] = true;
+  ++groups[group].reclaimable;
   return page;
 }
 
 void KvCache::keep(size_t group, int32_t page) {
   groups[group].kept[page] = true;
+  ++releaseCount;
 }
 
 void KvCache::drop(size_t group, int32_t page) {
@@ -152,54 +165,64 @@ bool KvCache::isShared(int32_t slot, int64_t token) const {
 int64_t KvCache::newPages(const Group &group,
                           absl::Span<const Growth> batch) const {
   int64_t count = 0;
+  // Of a page that several leave, the last one has it for itself.
+  absl::flat_hash_map<int32_t, int32_t> leaving;
   for (const Growth &growth : batch) {
     const int64_t begin = group.ends[growth.slot];
     // Behind one round of the ring come its own pages again.
     const int64_t end = std::min(pagesOf(growth.tokens), begin + group.most);
-    for (int64_t number = begin; number < end; ++number)
-      count += needsNew(group, growth.slot, number);
+    for (int64_t number = begin; number < end; ++number) {
+      const int32_t page = at(group, growth.slot, number);
+      count += page < 0 || (group.holders[page] > 1 &&
+                            ++leaving[page] < group.holders[page]);
+    }
   }
   return count;
 }
 
-bool KvCache::hasRoom(absl::Span<const Growth> batch) const {
-  return std::ranges::all_of(groups, [&](const Group &group) {
-    return newPages(group, batch) <=
-           static_cast<int64_t>(group.freeList.size()) + group.reclaimable;
-  });
+bool KvCache::hasRoom(absl::Span<const Growth> batch,
+                      absl::Span<const int64_t> more) const {
+  for (size_t i = 0; i < groups.size(); ++i)
+    if (newPages(groups[i], batch) + (more.empty() ? 0 : more[i]) >
+        freePages(i) + reclaimablePages(i))
+      return false;
+  return true;
 }
 
-absl::Status KvCache::makeRoom(absl::Span<const Growth> batch) {
-  const bool canHave = hasRoom(batch);
+absl::Status KvCache::checkRoom(absl::Span<const Growth> batch) const {
   for (size_t i = 0; i < groups.size(); ++i) {
     const int64_t more = newPages(groups[i], batch);
-    while (canHave && more > freePages(i) && reclaim())
-      ;
-    if (more <= freePages(i))
+    const int64_t available = freePages(i) + reclaimablePages(i);
+    if (more <= available)
       continue;
     int64_t tokens = 0;
     for (const Growth &growth : batch)
       tokens += growth.tokens;
     return memoryError(absl::StrCat("KV cache: ", tokens, " tokens need ", more,
                                     " more pages of ", pageTokens, " tokens, ",
-                                    freePages(i) + reclaimablePages(i), " of ",
-                                    pages(i), " are free"));
+                                    available, " of ", pages(i), " are free"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> KvCache::reserve(const Growth &growth) {
-  LLAMAC_RETURN_IF_ERROR(makeRoom({growth}));
+  LLAMAC_RETURN_IF_ERROR(checkRoom({growth}));
   const int32_t slot = growth.slot;
   bool changed = false;
-  for (Group &group : groups) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    Group &group = groups[i];
     for (int64_t &end = group.ends[slot]; end < pagesOf(growth.tokens); ++end) {
-      if (!needsNew(group, slot, end))
+      const int32_t left = at(group, slot, end);
+      if (left >= 0 && !isShared(group, left))
         continue;
-      if (const int32_t left = at(group, slot, end); left >= 0)
+      const int32_t page = takeFree(i);
+      if (page < 0) {
+        assert(left >= 0 && group.holders[left] == 1 && "checked above");
+        keeper->giveBack(i, left);
+        continue;
+      }
+      if (left >= 0)
         release(group, left);
-      const int32_t page = group.freeList.back();
-      group.freeList.pop_back();
       hold(group, page);
       setPage(group, slot, end, page);
       changed = true;

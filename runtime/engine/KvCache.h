@@ -15,8 +15,13 @@
 //
 // In a group whose layers see a window, a sequence holds no more pages than the
 // group's ring has places: the table repeats them, and new tokens replace those
-// that no row sees any more. A page that others hold is not replaced but left
-// to them.
+// that no row sees any more. A page that another sequence holds is not replaced
+// but left to it; one that is only kept is left to its keeper as long as there
+// are others to take.
+//
+// Free pages and those that are kept and have no holder are one stock: any of
+// the latter can be given up at any time. So taking a page for one that is kept
+// alone changes nothing of what the others can have, and hasRoom() is exact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +34,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <utility>
 #include <vector>
 
 namespace llamac {
@@ -40,6 +44,18 @@ namespace llamac {
 struct Growth {
   int32_t slot;
   int64_t tokens;
+};
+
+/// Keeps pages for sequences to come.
+class PageKeeper {
+public:
+  virtual ~PageKeeper();
+
+  /// Drops a page of `group` that no sequence holds; false where it keeps none.
+  virtual bool reclaim(size_t group) = 0;
+
+  /// Drops `page`, which the one sequence that holds it is to write to.
+  virtual void giveBack(size_t group, int32_t page) = 0;
 };
 
 /// Which pages each sequence has; the memory itself is the engine's.
@@ -68,9 +84,12 @@ public:
   /// The longest sequence that the pages of each group can hold.
   int64_t mostTokens() const;
 
-  /// `gives` drops a page that is reclaimable, where it can: what is called
-  /// when too few are free.
-  void setReclaim(std::function<bool()> gives) { reclaim = std::move(gives); }
+  /// Whose pages may be kept; it outlives its use. Null: nobody's.
+  void setKeeper(PageKeeper *keeps) { keeper = keeps; }
+
+  /// Grows whenever a sequence leaves a page or lets others have it: as long as
+  /// it stays, what found no room finds none.
+  int64_t releases() const { return releaseCount; }
 
   /// Whether sequence `slot` still has what the token after its first `tokens`
   /// sees of them, once `written` tokens were written.
@@ -84,18 +103,23 @@ public:
   void close(int32_t slot);
 
   /// Whether all of `batch` have the pages that they need, or can be given
-  /// them.
-  bool hasRoom(absl::Span<const Growth> batch) const;
+  /// them, and as many `more` of each group; none where that is empty.
+  bool hasRoom(absl::Span<const Growth> batch,
+               absl::Span<const int64_t> more = {}) const;
 
-  /// Sees to it that as many pages are free as all of `batch` need, whose
-  /// tokens the caller has checked against the context. Memory error, with the
-  /// numbers and no sequence changed, when too few are.
-  absl::Status makeRoom(absl::Span<const Growth> batch);
+  /// The same as a status, for a batch whose tokens the caller has checked
+  /// against the context: a memory error with the numbers.
+  absl::Status checkRoom(absl::Span<const Growth> batch) const;
+
+  /// Pages of `group` that a sequence of `tokens` tokens holds.
+  int64_t pagesFor(size_t group, int64_t tokens) const {
+    return std::min(pagesOf(tokens), groups[group].most);
+  }
 
   /// Gives a sequence the pages it needs in each group, for no more new tokens
   /// than the largest step has rows: in a ring they may take the place of what
   /// the step before saw. True when it got new ones. Errors: those of
-  /// makeRoom().
+  /// checkRoom().
   absl::StatusOr<bool> reserve(const Growth &growth);
 
   /// Gives back the pages that `tokens` tokens of sequence `slot` do not need.
@@ -134,6 +158,9 @@ public:
   /// Keeps a page that a sequence holds, once, until drop().
   void keep(size_t group, int32_t page);
   void drop(size_t group, int32_t page);
+  /// Holds a page as a sequence does, until release().
+  void hold(size_t group, int32_t page) { hold(groups[group], page); }
+  void release(size_t group, int32_t page) { release(groups[group], page); }
   /// Whether no sequence holds it.
   bool isReclaimable(size_t group, int32_t page) const {
     return groups[group].holders[page] == 0;
@@ -166,21 +193,17 @@ private:
     return group.table[slot * pagesPerSequence + number % group.most];
   }
 
-  /// Whether page number `number` of `slot` needs a free page.
-  bool needsNew(const Group &group, int32_t slot, int64_t number) const {
-    const int32_t page = at(group, slot, number);
-    return page < 0 || isShared(group, page);
-  }
-
   /// Whether anybody but one sequence has the page.
   static bool isShared(const Group &group, int32_t page) {
     return group.holders[page] > 1 || group.kept[page];
   }
 
   static void hold(Group &group, int32_t page);
-  static void release(Group &group, int32_t page);
+  void release(Group &group, int32_t page);
+  /// A page that nobody has any more; -1 where sequences hold all.
+  int32_t takeFree(size_t group);
 
-  /// New pages that `batch` needs of a group.
+  /// New pages that `batch` needs of a group and cannot do without.
   int64_t newPages(const Group &group, absl::Span<const Growth> batch) const;
 
   /// Makes `page` the one in the place of page number `number` of `slot`.
@@ -191,7 +214,8 @@ private:
   std::vector<Group> groups;
   int64_t slotCount;
   std::vector<int32_t> freeSlots; ///< Last in, first out.
-  std::function<bool()> reclaim = [] { return false; };
+  PageKeeper *keeper = nullptr;
+  int64_t releaseCount = 0;
 };
 
 } // namespace llamac

@@ -117,7 +117,7 @@ absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
   growths.reserve(batch.size());
   for (size_t i = 0; i < batch.size(); ++i)
     growths.push_back({batch[i].sequence->slot, starts[i] + queued + count});
-  LLAMAC_RETURN_IF_ERROR(engine.cache->makeRoom(growths));
+  LLAMAC_RETURN_IF_ERROR(engine.cache->checkRoom(growths));
   const StepInputs &inputs = *engine.inputs;
   const uint64_t table = inputs.layout().offset(InputRole::PageTable);
   for (const Growth &growth : growths) {

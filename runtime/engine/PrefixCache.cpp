@@ -25,15 +25,17 @@ namespace llamac {
 PageMemory::~PageMemory() = default;
 
 PrefixCache::PrefixCache(KvCache &cache) : cache(cache) {
-  cache.setReclaim([this] { return evict(); });
+  for (size_t group = 0; group < cache.groupCount(); ++group)
+    owners.emplace_back(static_cast<size_t>(cache.pages(group)));
+  cache.setKeeper(this);
 }
 
 PrefixCache::~PrefixCache() {
-  cache.setReclaim([] { return false; });
-  for (const Node &node : nodes)
-    for (size_t group = 0; group < node.pages.size(); ++group)
-      if (node.pages[group] >= 0)
-        cache.drop(group, node.pages[group]);
+  cache.setKeeper(nullptr);
+  for (size_t group = 0; group < owners.size(); ++group)
+    for (size_t page = 0; page < owners[group].size(); ++page)
+      if (owners[group][page])
+        cache.drop(group, static_cast<int32_t>(page));
 }
 
 PrefixCache::Node *PrefixCache::find(const Node *parent,
@@ -69,22 +71,23 @@ int64_t PrefixCache::firstNeeded(size_t group, int64_t count) const {
   return std::min(cache.firstSeen(group, count), count - 1);
 }
 
-std::vector<PrefixCache::Node *>
-PrefixCache::usable(absl::Span<const int32_t> tokens, bool inFile) const {
+bool PrefixCache::isWhole(absl::Span<Node *const> path, bool inFile) const {
+  const auto count = std::ssize(path);
+  for (size_t group = 0; group < cache.groupCount(); ++group)
+    for (int64_t i = firstNeeded(group, count); i < count; ++i)
+      if (path[i]->pages[group] < 0 && !(inFile && isInFile(*path[i], group)))
+        return false;
+  return true;
+}
+
+std::vector<PrefixCache::Node *> PrefixCache::usable(
+    absl::Span<const int32_t> tokens,
+    absl::FunctionRef<bool(absl::Span<Node *const>)> isUsable) const {
   if (tokens.empty())
     return {};
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   std::vector<Node *> known = path(tokens, (tokens.size() - 1) / width);
-  const auto isWhole = [&] {
-    const auto count = static_cast<int64_t>(known.size());
-    for (size_t group = 0; group < cache.groupCount(); ++group)
-      for (int64_t i = firstNeeded(group, count); i < count; ++i)
-        if (known[i]->pages[group] < 0 &&
-            !(inFile && isInFile(*known[i], group)))
-          return false;
-    return true;
-  };
-  while (!known.empty() && !isWhole())
+  while (!known.empty() && !isUsable(known))
     known.pop_back();
   return known;
 }
@@ -92,7 +95,8 @@ PrefixCache::usable(absl::Span<const int32_t> tokens, bool inFile) const {
 int64_t PrefixCache::attach(int32_t slot, absl::Span<const int32_t> tokens) {
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   total.asked += static_cast<int64_t>(tokens.size());
-  const std::vector<Node *> known = usable(tokens, /*inFile=*/false);
+  const std::vector<Node *> known = usable(
+      tokens, [&](auto path) { return isWhole(path, /*inFile=*/false); });
   if (known.empty())
     return 0;
   for (size_t group = 0; group < cache.groupCount(); ++group) {
@@ -113,36 +117,58 @@ void PrefixCache::keep(int32_t slot, absl::Span<const int32_t> tokens,
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   const size_t count = tokens.size() / width;
   std::vector<Node *> known = path(tokens, count);
-  const auto pageOf = [&](size_t group, size_t number) {
+  const auto keepPage = [&](Node &node, size_t group, size_t number) {
     const int32_t page =
         cache.pageAt(group, slot, static_cast<int64_t>(number), written);
-    if (page >= 0)
-      cache.keep(group, page);
-    return page;
+    const int32_t old = node.pages[group];
+    if (page < 0 || page == old)
+      return;
+    if (old >= 0) {
+      // Of two with the same keys, the one that a sequence holds is no more.
+      if (!cache.isReclaimable(group, old))
+        return;
+      dropPage(node, group);
+    }
+    cache.keep(group, page);
+    setPage(node, group, page);
+    isChanged |= !isInFile(node, group);
   };
-  // What was replaced in a ring when it was kept may be there now.
-  for (size_t i = 0; i < known.size(); ++i)
-    for (size_t group = 0; group < cache.groupCount(); ++group)
-      if (int32_t &page = known[i]->pages[group]; page < 0) {
-        page = pageOf(group, i);
-        isChanged |= page >= 0 && !isInFile(*known[i], group);
-      }
   while (known.size() < count) {
     const size_t number = known.size();
     const absl::Span<const int32_t> own = tokens.subspan(number * width, width);
     Node *parent = known.empty() ? nullptr : known.back();
-    Node &node =
-        nodes.emplace_front(Node{parent, {own.begin(), own.end()}, {}});
-    node.place = nodes.begin();
-    for (size_t group = 0; group < cache.groupCount(); ++group)
-      node.pages.push_back(pageOf(group, number));
-    if (parent)
-      ++parent->children;
+    Node &node = asleep.emplace_front(
+        Node{.parent = parent,
+             .tokens = {own.begin(), own.end()},
+             .pages = std::vector<int32_t>(cache.groupCount(), -1),
+             .isAsleep = true});
+    node.place = asleep.begin();
     index[Key(parent, node.tokens)] = &node;
     known.push_back(&node);
     isChanged = true;
   }
   touch(known);
+  // What was replaced in a ring when it was kept may be there now.
+  for (size_t i = 0; i < known.size(); ++i)
+    for (size_t group = 0; group < cache.groupCount(); ++group)
+      keepPage(*known[i], group, i);
+  if (!known.empty())
+    giveUpIfEmpty(*known.back());
+}
+
+std::vector<int64_t>
+PrefixCache::heldPages(absl::Span<const int32_t> tokens) const {
+  const std::vector<Node *> known =
+      usable(tokens, [&](auto path) { return isWhole(path, /*inFile=*/true); });
+  const auto count = std::ssize(known);
+  std::vector<int64_t> held(cache.groupCount(), 0);
+  if (known.empty())
+    return held;
+  for (size_t group = 0; group < cache.groupCount(); ++group)
+    for (int64_t i = firstNeeded(group, count); i < count; ++i)
+      held[group] += known[i]->pages[group] >= 0 &&
+                     !cache.isReclaimable(group, known[i]->pages[group]);
+  return held;
 }
 
 bool PrefixCache::isEvictable(const Node &node) const {
@@ -155,34 +181,65 @@ bool PrefixCache::isEvictable(const Node &node) const {
   return true;
 }
 
+void PrefixCache::setPage(Node &node, size_t group, int32_t page) {
+  node.pages[group] = page;
+  owners[group][page] = &node;
+}
+
+void PrefixCache::dropPage(Node &node, size_t group) {
+  const int32_t page = std::exchange(node.pages[group], -1);
+  owners[group][page] = nullptr;
+  cache.drop(group, page);
+}
+
 void PrefixCache::giveUp(Node &node) {
-  if (node.parent)
-    --node.parent->children;
   for (size_t group = 0; group < node.pages.size(); ++group)
-    if (const int32_t page = std::exchange(node.pages[group], -1); page >= 0)
-      cache.drop(group, page);
+    if (node.pages[group] >= 0)
+      dropPage(node, group);
   ++total.evicted;
+  Node *parent = node.parent;
   if (node.stored >= 0) {
     node.isAsleep = true;
     asleep.splice(asleep.begin(), nodes, node.place);
-    return;
+  } else {
+    index.erase(Key(node.parent, node.tokens));
+    nodes.erase(node.place);
   }
-  index.erase(Key(node.parent, node.tokens));
-  nodes.erase(node.place);
+  if (!parent)
+    return;
+  --parent->children;
+  giveUpIfEmpty(*parent);
 }
 
-bool PrefixCache::evict() {
-  for (Node &node : nodes | std::views::reverse)
-    if (isEvictable(node)) {
+void PrefixCache::giveUpIfEmpty(Node &node) {
+  if (node.children == 0 &&
+      std::ranges::all_of(node.pages, [](int32_t page) { return page < 0; }))
+    giveUp(node);
+}
+
+bool PrefixCache::reclaim(size_t group) {
+  for (Node &node : nodes | std::views::reverse) {
+    if (node.pages[group] < 0 || !cache.isReclaimable(group, node.pages[group]))
+      continue;
+    if (isEvictable(node))
       giveUp(node);
-      return true;
-    }
+    else
+      giveBack(group, node.pages[group]);
+    return true;
+  }
   return false;
 }
 
+void PrefixCache::giveBack(size_t group, int32_t page) {
+  Node &node = *owners[group][page];
+  dropPage(node, group);
+  giveUpIfEmpty(node);
+}
+
 void PrefixCache::clear() {
-  while (evict())
-    ;
+  for (size_t group = 0; group < cache.groupCount(); ++group)
+    while (reclaim(group))
+      ;
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,58 +301,94 @@ PrefixCache::storedPage(const Node &node, size_t group) {
   return bytes;
 }
 
+bool PrefixCache::hasRoom(absl::Span<Node *const> path) const {
+  const auto count = std::ssize(path);
+  for (size_t group = 0; group < cache.groupCount(); ++group) {
+    int64_t spare = cache.freePages(group) + cache.reclaimablePages(group);
+    for (int64_t i = firstNeeded(group, count); i < count; ++i) {
+      const int32_t page = path[i]->pages[group];
+      spare -= page < 0 || cache.isReclaimable(group, page);
+    }
+    if (spare < 0)
+      return false;
+  }
+  return true;
+}
+
 absl::StatusOr<bool> PrefixCache::loadPage(Node &node, size_t group) {
   const auto bytes = storedPage(node, group);
   if (!bytes.ok())
     return false;
   const int32_t page = cache.takeKept(group);
   if (page < 0)
-    return false;
+    return internalError("prefix cache: room that was counted is not there");
   absl::Status status = memory->write(group, page, *bytes);
   if (!status.ok()) {
     cache.drop(group, page);
     return status;
   }
-  node.pages[group] = page;
+  setPage(node, group, page);
   return true;
 }
 
-/// Brings what is missing of node number `number` of `count`.
-absl::StatusOr<bool> PrefixCache::loadNode(Node &node, int64_t number,
-                                           int64_t count) {
-  bool isLoaded = false;
-  for (size_t group = 0; group < cache.groupCount(); ++group) {
-    if (node.pages[group] >= 0 || number < firstNeeded(group, count))
-      continue;
-    LLAMAC_ASSIGN_OR_RETURN(isLoaded, loadPage(node, group));
-    if (!isLoaded)
-      return false;
-  }
-  if (isLoaded)
-    total.loaded += cache.tokensOfPage();
-  return true;
+/// Brings the pages that `path` has not; `held` gets all that it needs, which
+/// stay while the others are brought.
+absl::Status
+PrefixCache::loadPath(absl::Span<Node *const> path,
+                      std::vector<std::pair<size_t, int32_t>> &held) {
+  const auto count = std::ssize(path);
+  const auto forEachNeeded = [&](auto use) -> absl::Status {
+    for (int64_t i = 0; i < count; ++i)
+      for (size_t group = 0; group < cache.groupCount(); ++group)
+        if (i >= firstNeeded(group, count))
+          LLAMAC_RETURN_IF_ERROR(use(*path[i], group));
+    return absl::OkStatus();
+  };
+  const auto hold = [&](Node &node, size_t group) {
+    cache.hold(group, node.pages[group]);
+    held.emplace_back(group, node.pages[group]);
+  };
+  LLAMAC_RETURN_IF_ERROR(forEachNeeded([&](Node &node, size_t group) {
+    if (node.pages[group] >= 0)
+      hold(node, group);
+    return absl::OkStatus();
+  }));
+  bool isDamaged = false; // What comes behind it is of no use.
+  const Node *last = nullptr;
+  return forEachNeeded([&](Node &node, size_t group) -> absl::Status {
+    if (isDamaged || node.pages[group] >= 0)
+      return absl::OkStatus();
+    LLAMAC_ASSIGN_OR_RETURN(const bool isLoaded, loadPage(node, group));
+    isDamaged = !isLoaded;
+    if (isDamaged)
+      return absl::OkStatus();
+    hold(node, group);
+    if (std::exchange(last, &node) != &node)
+      total.loaded += cache.tokensOfPage();
+    return absl::OkStatus();
+  });
 }
 
 absl::Status PrefixCache::load(absl::Span<const int32_t> tokens) {
   if (!file)
     return absl::OkStatus();
-  const std::vector<Node *> known = usable(tokens, /*inFile=*/true);
-  const auto count = static_cast<int64_t>(known.size());
+  const std::vector<Node *> known = usable(tokens, [&](auto path) {
+    return isWhole(path, /*inFile=*/true) && hasRoom(path);
+  });
+  if (known.empty())
+    return absl::OkStatus();
+  // Pages belong to nodes that are awake; as a child would, this keeps the last
+  // one, which has none yet, and its parents from being given up.
   touch(known);
-  for (int64_t i = 0; i < count; ++i) {
-    Node &node = *known[i];
-    // The memory went to what comes before it.
-    if (node.isAsleep)
-      return absl::OkStatus();
-    // As a child would, this keeps it and its parents from being given up.
-    ++node.children;
-    const absl::StatusOr<bool> isThere = loadNode(node, i, count);
-    --node.children;
-    LLAMAC_RETURN_IF_ERROR(isThere.status());
-    if (!*isThere)
-      return absl::OkStatus();
-  }
-  return absl::OkStatus();
+  ++known.back()->children;
+  std::vector<std::pair<size_t, int32_t>> held;
+  absl::Status status = loadPath(known, held);
+  for (const auto &[group, page] : held)
+    cache.release(group, page);
+  --known.back()->children;
+  // What is damaged brought nothing.
+  giveUpIfEmpty(*known.back());
+  return status;
 }
 
 /// What has pages and what that stands on, parents before their children.

@@ -12,8 +12,9 @@
 // it has without them, as a key depends on the tokens before it alone.
 //
 // Nodes are found by a hash, and then by comparing their tokens. Pages that
-// sequences need are given back least recently used first, leaves before what
-// they stand on.
+// sequences need are given back least recently used first: those of a leaf with
+// it, and of what others stand on the page alone. A node that has no page and
+// on which nothing stands is forgotten.
 //
 // The tree can be kept in a file. Of the nodes that the file has, those whose
 // pages are not in memory are asleep: they are known, and a prompt that begins
@@ -28,6 +29,7 @@
 #include "runtime/engine/PrefixFile.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
@@ -62,14 +64,14 @@ public:
                              absl::Span<const uint8_t> bytes) = 0;
 };
 
-class PrefixCache {
+class PrefixCache : private PageKeeper {
 public:
   /// Over the pages of `cache`, which outlives it and takes back from it what
   /// only it holds.
   explicit PrefixCache(KvCache &cache);
   PrefixCache(const PrefixCache &) = delete;
   PrefixCache &operator=(const PrefixCache &) = delete;
-  ~PrefixCache();
+  ~PrefixCache() override;
 
   /// Makes the file at `path` the one of this cache, which knows nothing yet:
   /// what it has is known from now on, if there is one. `identity` is that of
@@ -84,13 +86,18 @@ public:
   absl::Status save(uint64_t mostBytes);
 
   /// Brings what attach() will give a sequence that begins with `tokens` from
-  /// the file, as far as no sequence holds the memory. What is damaged there is
-  /// forgotten, with one warning. Errors: those of the device.
+  /// the file: the longest beginning for whose pages there is memory that no
+  /// sequence holds. What is damaged there is forgotten, with one warning.
+  /// Errors: those of the device.
   absl::Status load(absl::Span<const int32_t> tokens);
 
   /// Gives the empty sequence `slot` the pages of the longest known beginning
   /// of `tokens` that leaves at least one of them; returns its tokens.
   int64_t attach(int32_t slot, absl::Span<const int32_t> tokens);
+
+  /// Of the pages that a sequence which begins with `tokens` may be given,
+  /// those that others hold, by group.
+  std::vector<int64_t> heldPages(absl::Span<const int32_t> tokens) const;
 
   /// Remembers the full pages of sequence `slot`, which has `tokens` and of
   /// whose tokens `written` were written.
@@ -122,18 +129,24 @@ private:
   Node *find(const Node *parent, absl::Span<const int32_t> tokens) const;
   /// The nodes that `tokens` begin with, at most `most`.
   std::vector<Node *> path(absl::Span<const int32_t> tokens, size_t most) const;
-  /// The longest part of path() that leaves one of `tokens` and of which each
-  /// group has all pages that the next token sees, in memory or, where
-  /// `inFile`, in the file.
-  std::vector<Node *> usable(absl::Span<const int32_t> tokens,
-                             bool inFile) const;
+  /// The longest part of path() that leaves one of `tokens` and for which
+  /// `isUsable` holds.
+  std::vector<Node *>
+  usable(absl::Span<const int32_t> tokens,
+         absl::FunctionRef<bool(absl::Span<Node *const> path)> isUsable) const;
+  /// Whether each group has all pages that the token behind `path` sees, in
+  /// memory or, where `inFile`, in the file.
+  bool isWhole(absl::Span<Node *const> path, bool inFile) const;
   /// The first page of `count` that the token behind them needs of `group`.
   int64_t firstNeeded(size_t group, int64_t count) const;
   bool isInFile(const Node &node, size_t group) const;
-  /// Brings the page of `node` in `group` from the file; false where it cannot
-  /// be had.
+  /// Whether there is memory for the pages of `path` that are not there yet.
+  bool hasRoom(absl::Span<Node *const> path) const;
+  /// Brings the page of `node` in `group` from the file; false where it is
+  /// damaged.
   absl::StatusOr<bool> loadPage(Node &node, size_t group);
-  absl::StatusOr<bool> loadNode(Node &node, int64_t number, int64_t count);
+  absl::Status loadPath(absl::Span<Node *const> path,
+                        std::vector<std::pair<size_t, int32_t>> &held);
   absl::StatusOr<absl::Span<const uint8_t>> storedPage(const Node &node,
                                                        size_t group);
   PrefixFileLayout layout() const;
@@ -143,16 +156,26 @@ private:
   /// wakes them.
   void touch(absl::Span<Node *const> path);
   bool isEvictable(const Node &node) const;
-  /// Gives the pages of `node` back, and forgets it where the file has it not.
+  /// Makes `page` that of `node` in `group`.
+  void setPage(Node &node, size_t group, int32_t page);
+  /// Gives the page of `node` in `group` back.
+  void dropPage(Node &node, size_t group);
+  /// Gives the pages of `node` back, and forgets it where the file has it not;
+  /// so, too, its parents that are of no more use.
   void giveUp(Node &node);
-  /// Gives up the least recently used leaf that no sequence holds.
-  bool evict();
+  /// giveUp() where it has no page and nothing stands on it.
+  void giveUpIfEmpty(Node &node);
+
+  bool reclaim(size_t group) override;
+  void giveBack(size_t group, int32_t page) override;
 
   KvCache &cache;
   /// The most recently used first, and so parents before their children. The
   /// parents of nodes that are awake are awake.
   Nodes nodes, asleep;
   absl::flat_hash_map<Key, Node *> index;
+  /// Whose each page is, by group; null for none's.
+  std::vector<std::vector<Node *>> owners;
   PrefixCacheCounts total;
 
   PageMemory *memory = nullptr; ///< Null: no file is asked for.

@@ -238,23 +238,39 @@ void Scheduler::admit() {
 bool Scheduler::start(Job &job) {
   if (std::ssize(running) == model().plan().kv->maxSequences)
     return false;
+  // One alone always has what it needs.
+  const bool isAlone = running.empty();
+  const auto now = [&] {
+    return Refusal{job.asked->id, job.number, engine->releases()};
+  };
+  if (!isAlone && refused == now())
+    return false;
+  const auto prompt = job.promptOf(*engine);
+  std::vector<SequenceGrowth> growths;
+  for (const Job &other : running)
+    growths.push_back({&*other.sequence, grown(other)});
+  // What comes from a file comes only where there is room for all.
+  if (!isAlone && !engine->mayHaveRoom(growths, prompt, grown(job))) {
+    refused = now();
+    return false;
+  }
   auto sequence = engine->newSequence();
   absl::Status status = sequence.status();
   absl::StatusOr<int64_t> cached = 0;
   if (status.ok()) {
-    cached = engine->reuse(*sequence, job.promptOf(*engine));
+    cached = engine->reuse(*sequence, prompt);
     status = cached.status();
   }
   if (!status.ok()) {
     finish(job, std::move(status));
     return true;
   }
-  std::vector<SequenceGrowth> growths = {grown(job, *sequence)};
-  for (const Job &other : running)
-    growths.push_back(grown(other, *other.sequence));
-  // One alone always has what it needs.
-  if (!running.empty() && !engine->hasRoom(growths))
+  growths.push_back({&*sequence, grown(job)});
+  if (!isAlone && !engine->hasRoom(growths)) {
+    sequence = absl::CancelledError(); // Gives its pages back.
+    refused = now();
     return false;
+  }
   job.sequence.emplace(*std::move(sequence));
   if (job.end.queueSeconds == 0) {
     job.end.queueSeconds = job.secondsSinceStart();
@@ -268,11 +284,9 @@ bool Scheduler::start(Job &job) {
 
 /// The tokens of `job` and a page more, so that what is started is not
 /// preempted at once.
-SequenceGrowth Scheduler::grown(const Job &job,
-                                const Sequence &sequence) const {
+int64_t Scheduler::grown(const Job &job) const {
   const int64_t ahead = model().plan().kv->pageTokens;
-  const auto tokens = static_cast<int64_t>(job.tokens.size());
-  return {&sequence, std::min(tokens + ahead, job.most)};
+  return std::min(std::ssize(job.tokens) + ahead, job.most);
 }
 
 /// Gives the pages of the last running answer to others; it waits again, and

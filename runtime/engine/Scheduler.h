@@ -143,6 +143,14 @@ private:
     int64_t decodeRows = 0, promptRows = 0;
   };
 
+  /// An answer that found no room, and Engine::releases() when that was so.
+  struct Refusal {
+    RequestId id = 0;
+    int number = 0;
+    int64_t releases = 0;
+    bool operator==(const Refusal &) const = default;
+  };
+
   Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
 
   static void move(Jobs &from, Jobs::iterator job, Jobs &to);
@@ -150,7 +158,7 @@ private:
   void endOverdue();
   void admit();
   bool start(Job &job);
-  SequenceGrowth grown(const Job &job, const Sequence &sequence) const;
+  int64_t grown(const Job &job) const;
   void preemptLast();
   Batch chooseRows();
   void countStep(int64_t rows);
@@ -166,6 +174,7 @@ private:
   RowBudget budget;
   /// In the order in which they go: the last one is preempted first.
   Jobs running, waiting;
+  Refusal refused; ///< The last one.
   uint64_t requests = 0;
   int64_t answers = 0; ///< That were asked for.
   SchedulerCounts total;

@@ -186,12 +186,12 @@ TEST(KvCacheTest, NoPageIsEverInTwoHands) {
   }
 }
 
-TEST(KvCacheTest, RoomIsMadeForAllOfABatch) {
+TEST(KvCacheTest, ThereIsRoomForAllOfABatchOrNone) {
   KvCache cache(layout(), 4);
   const int32_t one = *cache.open();
   const int32_t two = *cache.open();
-  EXPECT_TRUE(cache.makeRoom({{one, 8}, {two, 8}}).ok());
-  const absl::Status refused = cache.makeRoom({{one, 8}, {two, 12}});
+  EXPECT_TRUE(cache.checkRoom({{one, 8}, {two, 8}}).ok());
+  const absl::Status refused = cache.checkRoom({{one, 8}, {two, 12}});
   EXPECT_EQ(exitCode(refused), ExitCode::Memory);
   EXPECT_THAT(std::string(refused.message()),
               testing::HasSubstr("20 tokens need 5 more pages of 4 tokens, 4 "

@@ -97,8 +97,13 @@ public:
 
   /// As an engine does.
   int64_t attach(int32_t slot, const Tokens &tokens) {
+    const PrefixCacheCounts before = prefixes.counts();
     EXPECT_TRUE(prefixes.load(tokens).ok());
-    return prefixes.attach(slot, tokens);
+    const int64_t attached = prefixes.attach(slot, tokens);
+    // Nothing is brought that is of no use.
+    if (prefixes.counts().damaged == before.damaged)
+      EXPECT_LE(prefixes.counts().loaded - before.loaded, attached);
+    return attached;
   }
 
   /// Runs `tokens`, in steps of at most 4; false when there are no pages.
@@ -107,7 +112,9 @@ public:
     int64_t done = attach(slot, tokens);
     while (done < std::ssize(tokens)) {
       const int64_t end = std::min<int64_t>(done + 4, std::ssize(tokens));
-      if (!cache.reserve({slot, end}).ok())
+      const bool hasRoom = cache.hasRoom({{slot, end}});
+      EXPECT_EQ(cache.reserve({slot, end}).ok(), hasRoom);
+      if (!hasRoom)
         return false;
       for (int64_t i = done; i < end; ++i)
         for (size_t group = 0; group < windows.size(); ++group)
@@ -243,6 +250,34 @@ TEST(PrefixCacheTest, OfAWindowOnlyWhatTheNextTokenSeesMustBeThere) {
   EXPECT_EQ(of.prefixes.attach(four, counted(10, 11)), 8);
 }
 
+TEST(PrefixCacheTest, ASequenceThatHoldsAllPagesOfARingGoesOnInThem) {
+  // Rings of 2 pages, and no page more.
+  schema::KvLayoutT one = withWindow();
+  one.maxSequences = 1;
+  Sequences alone(one, 0);
+  for (int32_t first : {100, 200}) {
+    const int32_t slot = *alone.cache.open();
+    ASSERT_TRUE(alone.run(slot, counted(first, 9)));
+    // All pages of the ring are kept now, and the next one has to be had.
+    ASSERT_TRUE(alone.cache.reserve({slot, 13}).ok());
+    alone.cache.close(slot);
+  }
+}
+
+TEST(PrefixCacheTest, OfTwoPagesWithTheSameKeysOneIsKept) {
+  Sequences of(allKeys(), 6);
+  const int32_t one = *of.cache.open(), two = *of.cache.open();
+  // Both begin before either is known.
+  ASSERT_TRUE(of.cache.reserve({two, 8}).ok());
+  ASSERT_TRUE(of.run(one, counted(10, 8)));
+  of.cache.close(one);
+  of.prefixes.keep(two, counted(10, 8), 8);
+  EXPECT_EQ(of.cache.freePages(0), 4);
+  // What a sequence that goes on needs is there, as hasRoom() says.
+  EXPECT_TRUE(of.cache.hasRoom({{two, 24}}));
+  EXPECT_TRUE(of.cache.reserve({two, 24}).ok());
+}
+
 /// Runs `tokens` as the only sequence.
 static int64_t runAlone(Sequences &of, const Tokens &tokens) {
   const int64_t before = of.prefixes.counts().found;
@@ -302,6 +337,21 @@ TEST_F(PrefixCacheFileTest, AsMuchIsBroughtAsThereIsMemoryFor) {
   ASSERT_TRUE(of.run(one, counted(50, 16)));
   EXPECT_EQ(of.attach(two, counted(10, 24)), 8);
   EXPECT_EQ(of.cache.freePages(0) + of.cache.reclaimablePages(0), 0);
+}
+
+TEST_F(PrefixCacheFileTest, WhatDoesNotFitWithItsWindowIsNotBrought) {
+  {
+    Sequences of(withWindow(), 0, file);
+    runAlone(of, counted(10, 24));
+    ASSERT_TRUE(of.prefixes.save(anySize).ok());
+  }
+  Sequences of(withWindow(), 6, file);
+  const int32_t one = *of.cache.open(), two = *of.cache.open();
+  ASSERT_TRUE(of.run(one, counted(50, 12)));
+  // Only the end of 24 tokens has its window in the file, and 3 pages are free.
+  EXPECT_EQ(of.attach(two, counted(10, 24)), 0);
+  EXPECT_EQ(of.prefixes.counts().loaded, 0);
+  EXPECT_EQ(of.cache.freePages(0), 3);
 }
 
 TEST_F(PrefixCacheFileTest, TheMostRecentlyUsedAreSavedWhereNotAllFit) {

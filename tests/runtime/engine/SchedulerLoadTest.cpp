@@ -33,6 +33,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Load{"ManyWithPagesForHalf", 2000, 1, 64, 0.5},
                     Load{"ShortOfPages", 1000, 2, 16, 0.15},
                     Load{"Windows", 1000, 2, 16, 0.2, /*window=*/true},
+                    Load{"WindowsOneAtATime", 200, 2, 1, 1, /*window=*/true},
+                    Load{"WindowsTwo", 300, 1, 2, 1, /*window=*/true},
+                    Load{"WindowsSeven", 500, 2, 7, 0.4, /*window=*/true},
                     Load{"WithoutCache", 500, 2, 8, 0.2, /*window=*/false,
                          /*cachesPrefixes=*/false}),
     [](const auto &info) { return info.param.name; });

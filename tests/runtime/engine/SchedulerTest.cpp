@@ -269,6 +269,33 @@ TEST_F(SchedulerTest, WhatAnotherProcessSaidIsReadFromAFile) {
   expectAllFree();
 }
 
+TEST_F(SchedulerTest, WhatWaitsForRoomBringsNothingFromAFileUntilThen) {
+  const TemporaryFolder folder;
+  SchedulerOptions options{.prefixFile = folder.file("prefixes")};
+  const std::vector<int> known = cleanTokens(14, 5, 6);
+  start(options);
+  ASSERT_TRUE(submit(greedy(known, 6)).ok());
+  runAll();
+  ASSERT_TRUE(scheduler->savePrefixes().ok());
+
+  options.kvPages = 8;
+  start(options);
+  const std::vector<int> other = cleanTokens(16, 40, 12);
+  ASSERT_TRUE(submit(greedy(other, 12)).ok());
+  ASSERT_TRUE(submit(greedy(known, 6)).ok());
+  while (!got[1][0].end) {
+    EXPECT_EQ(scheduler->counts().loadedTokens, 0);
+    scheduler->step();
+  }
+  runAll();
+  EXPECT_EQ(scheduler->counts().preemptions, 0);
+  EXPECT_EQ(scheduler->counts().loadedTokens, 12);
+  EXPECT_EQ(got[2][0].end->cachedTokens, 12);
+  EXPECT_EQ(got[1][0].tokens, greedyAfter(other, 12));
+  EXPECT_EQ(got[2][0].tokens, greedyAfter(known, 6));
+  expectAllFree();
+}
+
 TEST_F(SchedulerTest, AFileOfPrefixesThatCannotBeUsedIsAnError) {
   const TemporaryFolder folder;
   const auto create = [&](const ModelOptions &model,
