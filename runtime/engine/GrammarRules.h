@@ -1,5 +1,4 @@
-//===- GrammarRules.h - Rules of a grammar --------------------- -*- C++
-//-*-===//
+//===- GrammarRules.h - Rules of a grammar ----------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

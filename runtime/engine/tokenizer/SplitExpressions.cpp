@@ -146,7 +146,9 @@ static constexpr KindExpressions kindExpressions[] = {
     {PreTokenizerKind::UfakZeka, {CL100K(R"(\p{N})")}},
     {PreTokenizerKind::Viking, {" ?[^(\\s|.,!?…。，、।۔،)]+", digitExpression}},
     {PreTokenizerKind::Youtu,
-     {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-"
+     {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-"
+      "龥぀-"
+      "ゟ゠-"
       "ヿ]"
       "+",
       CASED(CONTRACTION "?", R"(\p{N})")}},
