@@ -13,10 +13,15 @@
 
 #include "runtime/base/FatalEvents.h"
 
+#include "runtime/base/DamagedFiles.h"
+
 #include <algorithm>
 #include <atomic>
+#include <climits>
+#include <cstring>
 #include <initializer_list>
 #include <new>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace llamac {
@@ -27,9 +32,20 @@ struct GuardedFile {
   std::atomic<const char *> path; ///< Null while the rest is not set.
   std::atomic<uintptr_t> begin, end;
   std::atomic<ExitCode> code;
+  std::atomic<bool> isDamaged;
 };
 
 static GuardedFile files[1024];
+
+/// The name of a file that was found truncated, which outlives its guard.
+struct DamagedFile {
+  std::atomic<bool> isSet;
+  char path[PATH_MAX];
+};
+
+static DamagedFile damagedFiles[16];
+static std::atomic<size_t> damagedCount;
+static std::atomic<uintptr_t> pageSize; ///< 0: damaged files end the process.
 static const char *toolName = "llamac";
 
 /// Set once a thread ends the process: the others stand still.
@@ -72,6 +88,7 @@ FileGuard::FileGuard(const char *path, absl::Span<const uint8_t> bytes,
   file->begin = reinterpret_cast<uintptr_t>(bytes.data());
   file->end = file->begin + bytes.size();
   file->code = code;
+  file->isDamaged = false;
   file->path = path;
 }
 
@@ -141,12 +158,50 @@ static void endByDefault(int signal) {
   raise(signal);
 }
 
+void outliveDamagedFiles() {
+  pageSize = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool isDamaged(absl::string_view path) {
+  const size_t count = std::min<size_t>(damagedCount, std::size(damagedFiles));
+  return std::any_of(
+      damagedFiles, damagedFiles + count,
+      [&](const DamagedFile &file) { return file.isSet && path == file.path; });
+}
+
+/// Makes zeros of `file` from the page of `at` on, and notes its `path`; false
+/// where the process is to end.
+static bool replaceByZeros(GuardedFile &file, const char *path, uintptr_t at) {
+  const size_t size = strlen(path);
+  if (pageSize == 0 || size >= PATH_MAX)
+    return false;
+  // Before the zeros are there for others to read.
+  if (!file.isDamaged.exchange(true)) {
+    const size_t number = damagedCount++;
+    if (number >= std::size(damagedFiles))
+      return false;
+    std::memcpy(damagedFiles[number].path, path, size + 1);
+    damagedFiles[number].isSet = true;
+  }
+  // Another thread may be about to note it.
+  while (!isDamaged(path))
+    ;
+  // All behind it is gone, too, or of no more use.
+  const uintptr_t page = at - at % pageSize;
+  return mmap(reinterpret_cast<void *>(page), file.end - page, PROT_READ,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 static void onBusError(int signal, siginfo_t *info, void *) {
   const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
-  for (const GuardedFile &file : files)
-    if (const char *path = file.path; path && at >= file.begin && at < file.end)
+  for (GuardedFile &file : files)
+    if (const char *path = file.path;
+        path && at >= file.begin && at < file.end) {
+      if (replaceByZeros(file, path, at))
+        return;
       end(file.code, {path, ": cannot be read: it was truncated while it was "
                             "in use, or its disk fails"});
+    }
   endByDefault(signal);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/engine/Model.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/DamagedFiles.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -167,6 +168,20 @@ std::string Model::identity() const {
   if (randomWeights)
     absl::StrAppend(&text, ", random weights ", *randomWeights);
   return text;
+}
+
+absl::Status Model::checkFiles() const {
+  const auto check = [](const std::string &path) {
+    return isDamaged(path)
+               ? badPlanError(absl::StrCat(
+                     path, ": cannot be read: it was truncated while it was in "
+                           "use, or its disk fails"))
+               : absl::OkStatus();
+  };
+  LLAMAC_RETURN_IF_ERROR(check(path()));
+  for (const auto &source : plan().sourceFiles)
+    LLAMAC_RETURN_IF_ERROR(check(source->path));
+  return absl::OkStatus();
 }
 
 SamplingOptions advisedSampling(const schema::SamplingT *advised) {

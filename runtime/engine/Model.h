@@ -94,6 +94,10 @@ public:
   /// Whether a step of the plan chooses the tokens that follow it.
   bool samples() const { return plan().programs.front()->tokensOffset >= 0; }
 
+  /// Plan error for a file of the model that was truncated while it was mapped:
+  /// what was computed since is of no use (DamagedFiles.h).
+  absl::Status checkFiles() const;
+
   Device &device() const { return *runsOn; }
   LoadedCode &code() const { return *kernels; }
 

@@ -95,6 +95,8 @@ Scheduler::create(std::shared_ptr<const Model> model,
 absl::Status Scheduler::prepare(Request &request) const {
   if (request.prompt.empty())
     return fieldError("prompt", "expected at least one token, got none");
+  // Whose tokenizer may have gone, too.
+  LLAMAC_RETURN_IF_ERROR(model().checkFiles());
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
@@ -375,6 +377,10 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     batch = chooseRows();
     sampled = engine->sample(batch.items);
   }
+  // Before anybody is told a token that was computed from what is not there.
+  const absl::Status files = model().checkFiles();
+  if (!files.ok())
+    sampled = files;
   countStep(batch.decodeRows + batch.promptRows);
   for (size_t i = 0; i < batch.jobs.size(); ++i) {
     if (!sampled.ok())
@@ -382,8 +388,8 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     else if (batch.items[i].sampler)
       take(*batch.jobs[i], (*sampled)[i]);
   }
-  if (exitCode(sampled.status()) == ExitCode::Device &&
-      !model().device().check().ok()) {
+  if (!files.ok() || (exitCode(sampled.status()) == ExitCode::Device &&
+                      !model().device().check().ok())) {
     lost = sampled.status();
     failAll(lost);
   }
@@ -417,7 +423,9 @@ bool Scheduler::runQueued(Batch &batch,
   // Sequences stay until all steps in flight are done.
   std::vector<std::pair<Job *, AnswerPart>> ended;
   const absl::Status status = engine->decode(
-      items, steps, [&](absl::Span<const int32_t> tokens) -> bool {
+      items, steps,
+      [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<bool> {
+        LLAMAC_RETURN_IF_ERROR(model().checkFiles());
         countStep(std::ssize(tokens));
         bool goesOn = !isInterrupted();
         for (size_t i = 0; i < tokens.size(); ++i) {

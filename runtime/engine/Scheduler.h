@@ -108,8 +108,8 @@ public:
   /// Whether no answer runs or waits.
   bool isIdle() const { return running.empty() && waiting.empty(); }
 
-  /// Device error once the device can run nothing more: with it all answers
-  /// have ended.
+  /// Device error once the device can run nothing more, and plan error once the
+  /// model's files cannot be read: with it all answers have ended.
   const absl::Status &deviceStatus() const { return lost; }
 
   /// Ends all answers with `status`.

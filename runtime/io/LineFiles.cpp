@@ -205,6 +205,12 @@ absl::Status LineAppender::append(absl::string_view line) {
   return absl::OkStatus();
 }
 
+absl::Status LineAppender::clear() {
+  return isRegular && ftruncate(descriptor, 0) != 0
+             ? failure("cannot be begun anew")
+             : absl::OkStatus();
+}
+
 absl::Status LineAppender::sync() {
   return isRegular && fsync(descriptor) != 0
              ? systemError(errno, absl::StrCat(path, ": cannot be written"),

@@ -98,6 +98,9 @@ public:
   /// where the disk is full.
   absl::Status append(absl::string_view line);
 
+  /// Removes all lines; nothing for a pipe or device.
+  absl::Status clear();
+
   /// Puts the lines on the disk.
   absl::Status sync();
 

@@ -335,6 +335,8 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
            "Where answers are appended, a line each; requests that it has "
            "answers to are passed over; - writes stdout")
       ->required();
+  files.addFlag("--overwrite", options.overwrite,
+                "Begin the output anew where it has answers already");
 
   const OptionGroup generation{app, "Generation"};
   generation

@@ -7,7 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // What is in memory is a window of the input: as many requests are read ahead
-// as keep the scheduler busy. Of all others there are hashes, 16 bytes an id.
+// as keep the scheduler busy. Of all others there are hashes, 16 bytes an id,
+// and 32 an answer that the output had before.
+//
+// Each line of the output has a mark: the hash of all that decides the answer.
+// So an answer to another request is not taken for one to this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +27,7 @@
 #include "runtime/tools/AnswerOptions.h"
 #include "runtime/tools/ChatOptions.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -50,26 +55,13 @@ static constexpr absl::string_view lineStart = "{\"id\":";
 
 namespace {
 
-/// Set of texts, by 128-bit hashes.
-class TextSet {
-public:
-  /// Whether `text` is new.
-  bool insert(absl::string_view text) {
-    return hashes.insert(hashOf(text)).second;
-  }
-  bool contains(absl::string_view text) const {
-    return hashes.contains(hashOf(text));
-  }
+/// 128 bits that stand for a text.
+using Hash = std::pair<uint64_t, uint64_t>;
 
-private:
-  using Hash = std::pair<uint64_t, uint64_t>;
-  static Hash hashOf(absl::string_view text) {
-    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    return {hash.low64, hash.high64};
-  }
-
-  absl::flat_hash_set<Hash> hashes;
-};
+Hash hashOf(absl::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return {hash.high64, hash.low64};
+}
 
 /// A request, with what its answers have so far.
 struct Entry {
@@ -81,7 +73,8 @@ struct Entry {
 
   json id;
   int64_t line;
-  uint64_t bytes; ///< Of the line.
+  uint64_t bytes;   ///< Of the line.
+  std::string mark; ///< Of all that decides the answers, or of the wrong line.
   Request request;
   std::vector<Answer> answers;
   int left = 0; ///< Answers that have not ended.
@@ -107,6 +100,8 @@ public:
 private:
   absl::Status openFiles();
   absl::Status recall(absl::string_view line, int64_t number);
+  absl::Status checkRecalled(const Entry &entry) const;
+  std::string markOf(const JsonObject &object, const Request &request) const;
   absl::Status readAhead();
   absl::Status begin(absl::string_view line);
   absl::Status readRequest(absl::string_view line, Entry &entry) const;
@@ -127,8 +122,12 @@ private:
   std::unique_ptr<LineReader> input;
   std::unique_ptr<LineAppender> output; ///< Null: `out`.
   std::unique_ptr<Scheduler> scheduler;
-  TextSet seen;                 ///< Ids of requests that are right.
-  TextSet answered, knownWrong; ///< In the output before; see the keys.
+  std::string arithmetic; ///< What answers depend on beside their request.
+  absl::flat_hash_set<Hash> seen; ///< Ids of requests that are right.
+  /// In the output before: the marks of answers, and lines that were wrong; see
+  /// the keys.
+  absl::flat_hash_map<Hash, Hash> answered;
+  absl::flat_hash_set<Hash> knownWrong;
   bool atEnd = false;
   int64_t open = 0; ///< Answers that have not ended.
   Summary summary;
@@ -141,9 +140,19 @@ private:
 
 } // namespace
 
-/// Names answer `index` to request `id` in a set.
-static std::string answerKey(const json &id, int64_t index) {
-  return absl::StrCat(jsonText(id), " ", index);
+/// Names answer `index` to request `id`.
+static Hash answerKey(const json &id, int64_t index) {
+  return hashOf(absl::StrCat(jsonText(id), " ", index));
+}
+
+/// Names a line that is wrong.
+static Hash wrongKey(int64_t line, absl::string_view mark) {
+  return hashOf(absl::StrCat(line, " ", mark));
+}
+
+static std::string markOf(absl::string_view text) {
+  const auto [high, low] = hashOf(text);
+  return absl::StrFormat("%016x%016x", high, low);
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +162,9 @@ static std::string answerKey(const json &id, int64_t index) {
 absl::Status checkGenerate(const GenerateCommandOptions &options) {
   if (options.json && options.output == "-")
     return usageError("--json: stdout has the answers; give -o a file");
+  if (options.overwrite && options.output == "-")
+    return usageError("--overwrite: stdout cannot be begun anew; give -o a "
+                      "file");
   if (options.prompts == "-")
     return absl::OkStatus();
   LLAMAC_ASSIGN_OR_RETURN(const auto input,
@@ -170,12 +182,18 @@ absl::Status Generation::openFiles() {
   if (options.output == "-")
     return absl::OkStatus();
   LLAMAC_ASSIGN_OR_RETURN(output, LineAppender::open(options.output));
-  return output->recover([&](absl::string_view line,
-                             int64_t number) { return recall(line, number); },
-                         [](absl::string_view torn) {
-                           return absl::StartsWith(
-                               torn, lineStart.substr(0, torn.size()));
-                         });
+  LLAMAC_RETURN_IF_ERROR(output->recover(
+      [&](absl::string_view line, int64_t number) {
+        return recall(line, number);
+      },
+      [](absl::string_view torn) {
+        return absl::StartsWith(torn, lineStart.substr(0, torn.size()));
+      }));
+  if (!options.overwrite)
+    return absl::OkStatus();
+  answered.clear();
+  knownWrong.clear();
+  return output->clear();
 }
 
 /// Takes a line that the output has already.
@@ -194,10 +212,29 @@ absl::Status Generation::recall(absl::string_view line, int64_t number) {
                ? found->get<int64_t>()
                : 0;
   };
+  const auto found = root->find("request");
+  const std::string mark = found != root->end() && found->is_string()
+                               ? found->get<std::string>()
+                               : std::string();
   if (root->contains("error"))
-    knownWrong.insert(absl::StrCat(wholeNumber("line")));
+    knownWrong.insert(wrongKey(wholeNumber("line"), mark));
   else
-    answered.insert(answerKey((*root)["id"], wholeNumber("index")));
+    answered[answerKey((*root)["id"], wholeNumber("index"))] = hashOf(mark);
+  return absl::OkStatus();
+}
+
+/// Whether the answers that the output had before are those to this request.
+absl::Status Generation::checkRecalled(const Entry &entry) const {
+  for (int i = 0; i < entry.request.answers; ++i)
+    if (const auto found = answered.find(answerKey(entry.id, i));
+        found != answered.end() && found->second != hashOf(entry.mark))
+      return usageError(absl::StrCat(
+          options.output, ": expected answers to the requests of ",
+          options.prompts,
+          ", got one to another prompt, by other options or "
+          "of another model than line ",
+          entry.line, " (id ", jsonText(entry.id),
+          ") has now; give --overwrite to begin the file anew, or -o another"));
   return absl::OkStatus();
 }
 
@@ -236,11 +273,15 @@ absl::Status Generation::readAhead() {
         line ? readRequest(*line, *entry)
              : usageError(absl::StrCat("line: expected at most ",
                                        mostRequestBytes, " bytes, got more"));
-    if (status.ok() && !seen.insert(entry->id.dump()))
+    if (entry->mark.empty())
+      entry->mark = llamac::markOf(line.value_or(""));
+    if (status.ok() && !seen.insert(hashOf(entry->id.dump())).second)
       status = usageError("id: expected one of its own, got that of another "
                           "line before");
-    if (status.ok())
+    if (status.ok()) {
+      LLAMAC_RETURN_IF_ERROR(checkRecalled(*entry));
       status = submit(entry);
+    }
     if (!status.ok())
       LLAMAC_RETURN_IF_ERROR(writeError(*entry, status.message()));
   }
@@ -276,7 +317,24 @@ absl::Status Generation::readRequest(absl::string_view line,
       chat, request));
   if (!object.has("max_tokens"))
     fitAnswer(request, scheduler->mostTokens());
-  return withContext(scheduler->prepare(request), where);
+  LLAMAC_RETURN_IF_ERROR(withContext(scheduler->prepare(request), where));
+  entry.mark = markOf(object, request);
+  return absl::OkStatus();
+}
+
+/// The mark of answers to `request`, which `object` asks for.
+std::string Generation::markOf(const JsonObject &object,
+                               const Request &request) const {
+  json asked = object.raw();
+  // An answer is the same by any name and whenever it comes.
+  asked.erase("id");
+  asked.erase("priority");
+  const SamplingOptions &sampling = request.options.sampling;
+  const json all = {arithmetic,        asked,
+                    request.prompt,    request.options.maxTokens,
+                    request.wantsText, sampling.temperature,
+                    sampling.topK,     sampling.topP};
+  return llamac::markOf(jsonText(all));
 }
 
 /// Submits what has no answer yet of a request that was checked.
@@ -293,17 +351,20 @@ absl::Status Generation::submit(const std::shared_ptr<Entry> &entry) {
     return absl::OkStatus();
   }
   entry->answers.resize(static_cast<size_t>(request.answers));
-  entry->left = static_cast<int>(missing.size());
-  const auto ask = [&](const Request &asked, int first) {
+  // No part of an answer comes before the next step.
+  const auto ask = [&](const Request &asked, int first) -> absl::Status {
+    LLAMAC_RETURN_IF_ERROR(
+        scheduler
+            ->submit(asked,
+                     [this, entry, first](const AnswerPart &part) {
+                       take(*entry, first + part.answer, part);
+                     })
+            .status());
     open += asked.answers;
-    return scheduler
-        ->submit(asked,
-                 [this, entry, first](const AnswerPart &part) {
-                   take(*entry, first + part.answer, part);
-                 })
-        .status();
+    entry->left += asked.answers;
+    return absl::OkStatus();
   };
-  if (entry->left == request.answers)
+  if (std::ssize(missing) == request.answers)
     return ask(request, 0);
   // Each of the others as the whole request would have it.
   for (const int number : missing) {
@@ -365,6 +426,7 @@ absl::Status Generation::writeAnswer(const Entry &entry, int number,
   if (sampling.logprobs >= 0)
     line["logprobs"] = logprobsJson(
         answer.logprobs, entry.request.wantsText ? model.tokenizer() : nullptr);
+  line["request"] = entry.mark;
   return write(line);
 }
 
@@ -373,11 +435,12 @@ absl::Status Generation::writeError(const Entry &entry,
   ++summary.errors;
   if (entry.left == 0)
     doneBytes += entry.bytes;
-  if (knownWrong.contains(absl::StrCat(entry.line)))
+  if (knownWrong.contains(wrongKey(entry.line, entry.mark)))
     return absl::OkStatus();
   return write({{"id", entry.id},
                 {"line", entry.line},
-                {"error", std::string(message)}});
+                {"error", std::string(message)},
+                {"request", entry.mark}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -444,6 +507,13 @@ absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
   if (scheduling.promptRows == 0)
     scheduling.promptRows = model.plan().programs.back()->maxRows;
   LLAMAC_ASSIGN_OR_RETURN(scheduler, Scheduler::create(shared, scheduling));
+  arithmetic = model.identity();
+  if (!model.plan().rowsAreAlike)
+    absl::StrAppend(
+        &arithmetic, ", ",
+        scheduling.batchInvariant
+            ? absl::StrCat("load of ", model.plan().kv->maxSequences)
+            : "any program");
   start = steadySeconds();
   Interrupts interrupts;
   while (interrupts.signal() == 0) {

@@ -24,6 +24,8 @@ struct GenerateCommandOptions {
   int64_t parallel = 16;   ///< Sequences that run together.
   int64_t maxTokens = 128; ///< Of an answer whose request does not say.
   SchedulerOptions scheduler = {};
+  /// Whether answers that the output has already are done without.
+  bool overwrite = false;
   bool printIds = false; ///< Answers have no text.
   bool json = false;     ///< The summary is JSON, on stdout.
   bool quiet = false;    ///< No progress and no summary.
@@ -35,8 +37,10 @@ absl::Status checkGenerate(const GenerateCommandOptions &options);
 
 /// Answers the requests of a file in any order, as docs/generate.md has it, and
 /// appends each answer to the output as it ends; requests whose answers are
-/// there already are passed over. A request that is wrong has an error for an
-/// answer. At an interrupt it says how to go on and ends as the signal does.
+/// there already are passed over. Where an answer there is to another request
+/// of the same id, or of another model, that is a usage error. A request that
+/// is wrong has an error for an answer. At an interrupt it says how to go on
+/// and ends as the signal does.
 ///
 /// `out` gets answers or a summary where they go to stdout, `log` the summary
 /// for people. Errors: usage for options that do not go together, text without

@@ -8,6 +8,7 @@
 
 #include "runtime/tools/ServeCommand.h"
 
+#include "runtime/base/DamagedFiles.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/MappedFile.h"
@@ -195,8 +196,9 @@ serveCommand(const ServeOptions &options,
         ": expected --api-key-file FILE, as other machines can reach this "
         "address; --no-auth serves all who can"));
 
-  // A server whose GPU can do nothing more ends, for its supervisor to start it
-  // again: that alone gives it the GPU back.
+  // A server whose GPU can do nothing more, or of whose models one cannot be
+  // read any more, ends, for its supervisor to start it again: that alone gives
+  // it the GPU back. Other models' answers are finished first.
   Signal ending(context.get_executor());
   absl::Status lost;
   ServedModels models;
@@ -224,6 +226,7 @@ serveCommand(const ServeOptions &options,
   }
   Service service(context, std::move(models), serving, *accessLog);
   service.requireLocalHost(server->isLoopback() && serving.keys.empty());
+  outliveDamagedFiles();
   LLAMAC_RETURN_IF_ERROR(server->start(service.handler()));
   absl::FPrintF(log, "listening on %s\n", server->url());
   std::fflush(log);

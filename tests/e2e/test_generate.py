@@ -96,7 +96,7 @@ class Lines(GenerateCase):
         keys = ['"text"', "7", "3", '"crlf"', '"logprobs"', '"none"', "9.5", '"stopped"', '"to the end"']
         self.assertEqual(set(answers), {(key, 0) for key in keys} | {('"two"', 0), ('"two"', 1)})
         one = answers["7", 0]
-        self.assertEqual(list(one), ["id", "text", "tokens", "finish_reason", "prompt_tokens", "cached_tokens"])
+        self.assertEqual(list(one), ["id", "text", "tokens", "finish_reason", "prompt_tokens", "cached_tokens", "request"])
         self.assertEqual((len(one["tokens"]), one["finish_reason"], one["prompt_tokens"]), (3, "length", 3))
         for key in ("3", '"crlf"', "9.5"):
             self.assertEqual(answers[key, 0]["tokens"], one["tokens"])
@@ -140,7 +140,7 @@ class Lines(GenerateCase):
         for number, (_, message) in enumerate(bad):
             line = 2 * number + 2
             self.assertIn(message, errors[line]["error"])
-            self.assertEqual(list(errors[line]), ["id", "line", "error"])
+            self.assertEqual(list(errors[line]), ["id", "line", "error", "request"])
         self.assertEqual(errors[2]["id"], 2)
         self.assertEqual(errors[16]["id"], "bad")
         self.assertEqual({a["id"] for a in answers if "error" not in a}, {f"good {i}" for i in range(len(bad) + 1)})
@@ -318,6 +318,63 @@ class Resume(GenerateCase):
         answers, summary = self.generate([request], out=out)
         self.assertEqual(summary["answers"], 3)
         self.assertEqual({k: a["tokens"] for k, a in by_id(answers).items()}, {k: a["tokens"] for k, a in by_id(expected).items()})
+
+    def test_answers_to_other_requests_are_not_taken_for_these(self):
+        request = {"id": "x", "tokens": [1, 2], "max_tokens": 4}
+        out, other = self.fresh("others.jsonl"), self.path("longer.plan")
+        self.llamac("compile", self.path("model.gguf"), "-o", other, "-c", 180, "-q")
+        self.generate([request], out=out)
+        # Neither the order of fields nor when it runs makes it another.
+        _, summary = self.generate([{"priority": 2} | dict(reversed(request.items()))], out=out)
+        self.assertEqual((summary["answers"], summary["skipped"]), (0, 1))
+        with open(out) as f:
+            before = f.read()
+        unmarked = self.path("unmarked.jsonl")
+        with open(unmarked, "w") as f:
+            f.write(json.dumps({k: v for k, v in json.loads(before).items() if k != "request"}) + "\n")
+        short = {"id": "x", "tokens": [1, 2]}
+        for case in (
+            {"request": request | {"tokens": [1, 3]}},
+            {"request": request | {"max_tokens": 5}},
+            {"request": request | {"temperature": 1, "seed": 3}},
+            {"request": request | {"stop": "a"}},
+            {"request": request | {"n": 2}},
+            {"request": short, "flags": ("-n", 5)},
+            {"flags": ("--print-ids",)},
+            {"plan": other},
+            {"out": unmarked},
+        ):
+            with self.subTest(case):
+                path, file = self.write([case.get("request", request)]), case.get("out", out)
+                result = self.llamac(
+                    "generate", case.get("plan", self.plan), "--prompts", path, "-o", file, *case.get("flags", ()), expect=USAGE
+                )
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn('line 1 (id "x")', result.stderr)
+                self.assertIn("--overwrite", result.stderr)
+                if file == out:
+                    with open(out) as f:
+                        self.assertEqual(f.read(), before)
+        changed = request | {"tokens": [1, 3]}
+        anew, _ = self.generate([changed], "--overwrite", out=out)
+        self.assertEqual(anew, self.generate([changed])[0])
+        with open(unmarked, "w") as f:
+            f.write("a diary\n")
+        for file, mentions in ((unmarked, "expected an answer of llamac generate"), ("-", "--overwrite")):
+            path = self.write([request])
+            result = self.llamac("generate", self.plan, "--prompts", path, "-o", file, "--overwrite", expect=USAGE)
+            self.assertIn(mentions, result.stderr)
+        with open(unmarked) as f:
+            self.assertEqual(f.read(), "a diary\n")
+
+    def test_a_wrong_line_that_was_changed_has_the_error_that_it_has_now(self):
+        out = self.fresh("wrong.jsonl")
+        wrong = [{"tokens": [1], "temperature": -1}]
+        self.generate(wrong, out=out)
+        for _ in range(2):
+            answers, _ = self.generate([{"tokens": [1], "top_p": 0}], out=out)
+            self.assertEqual(len(answers), 2)
+            self.assertIn("top_p", answers[1]["error"])
 
     def test_a_second_process_is_kept_out(self):
         path, out = self.write(random_requests(2000, 6)), self.fresh("locked.jsonl")

@@ -2,10 +2,12 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`llamac serve` on a GPU that fails while answers run: the fake driver
-(tests/runtime/cuda/fake_driver) does so while there is a file."""
+(tests/runtime/cuda/fake_driver) does so while there is a file. And with a plan
+that is truncated meanwhile."""
 
 import json
 import os
+import shutil
 import threading
 import unittest
 
@@ -17,7 +19,7 @@ from fake_cuda import CudaCase
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf
 from serving import Server, Stream, wait_for
-from support import DEVICE
+from support import BAD_PLAN, DEVICE
 
 LONG = {"prompt": "Once", "max_tokens": 3000, "ignore_eos": True, "temperature": 0}
 SHORT = LONG | {"max_tokens": 20}
@@ -146,6 +148,35 @@ class GpuFaults(CudaCase):
         self.assertEqual(text.count(b'"finish_reason":"length"'), 1)
         self.assertIn(b"data: [DONE]\n\n", text)
         self.assertEqual(server.process.wait(60), DEVICE)
+
+
+class Files(support.TestCase):
+    def test_a_truncated_plan_ends_its_answers_others_are_finished(self):
+        config = Config(64, 1, 4, 2, vocab=261)
+        model = write_gguf(self.path("m.gguf"), config, quantise(random_weights(config, "bf16", 4), "F32")[0])
+        sound, short, log = self.path("sound.plan"), self.path("short.plan"), self.path("log")
+        self.llamac("compile", model, "-c", 4096, "--parallel", 2, "-o", sound, "-q")
+        shutil.copyfile(sound, short)
+        server = Server([sound, short], log)
+        self.addCleanup(server.stop)
+        streams = {name: Stream(server.port, LONG | {"model": name}) for name in ("sound", "short")}
+        for stream in streams.values():
+            stream.read(b"data: ")
+        os.truncate(short, 4096)
+        text = streams["short"].read()
+        self.assertEqual((text.count(b'"error"'), text.count(b"[DONE]")), (1, 0), text[-500:])
+        self.assertIn(b"short.plan: cannot be read: it was truncated", text)
+        text = streams["sound"].read()
+        self.assertEqual(text.count(b'"finish_reason":"length"'), 1)
+        self.assertIn(b"data: [DONE]\n\n", text)
+        self.assertEqual(server.process.wait(60), BAD_PLAN)
+        server.stop()
+        errors = [line for line in server.stderr if line.startswith("llamac-run: error: ")]
+        self.assertEqual(len(errors), 1, server.stderr)
+        self.assertRegex(errors[0], "error: short: .*short.plan: cannot be read: it was truncated")
+        failed = [line["error"] for line in server.log() if "error" in line]
+        self.assertEqual(len(failed), 1, failed)
+        self.assertIn("it was truncated", failed[0])
 
 
 if __name__ == "__main__":
