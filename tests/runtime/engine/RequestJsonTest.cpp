@@ -258,9 +258,8 @@ TEST(RequestPrompt, HasMessagesAsTemplatesKnowThem) {
       "chat_template_kwargs": {"word": "w"}})";
   const auto known = nlohmann::ordered_json::parse(R"([
       {"role": "system", "content": "a\nb"},
-      {"role": "assistant", "content": "", "tool_calls": [{"id": "1",
-       "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]}
-      ])");
+      {"role": "assistant", "tool_calls": [{"id": "1", "type": "function",
+       "function": {"name": "f", "arguments": "{\"x\": 1}"}}]}])");
   EXPECT_EQ(*promptOf(given),
             *(*chatFormat())
                  ->prompt({.messages = known.dump(),
