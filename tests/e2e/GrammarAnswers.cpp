@@ -17,6 +17,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/Grammar.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <iostream>
@@ -72,7 +73,7 @@ static absl::StatusOr<std::string> makeAnswer(const Grammar &grammar,
       all.push_back(id);
       if (id == stop || c == '"' || c == ']' || c == '}')
         closing.push_back(id);
-      if (id == stop || !absl::string_view(" \n\r\t").contains(c))
+      if (id == stop || !absl::StrContains(" \n\r\t", c))
         others.push_back(id);
     }
     if (!closing.empty() && (i > mostFree || random() % 4 == 0))
