@@ -19,7 +19,7 @@
 
 namespace llamac {
 
-using Sequence = GrammarRules::Sequence;
+using Items = GrammarRules::Sequence;
 
 static CharSet controls() { return {{0, 0x1F}}; }
 static CharSet escaped() { return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}; }
@@ -122,13 +122,13 @@ int StringRules::of(const StringSet &set) {
       rules.define(rule[i], {{rest(loop->second == nameChars())}});
       continue;
     }
-    std::vector<Sequence> alternatives;
+    std::vector<Items> alternatives;
     if (states[i].isEnd)
       alternatives.push_back({"\"\\\"\""});
     for (const auto &[to, chars] : arrows[i]) {
       if (to == i)
         continue;
-      Sequence sequence = {encoded(chars)};
+      Items sequence = {encoded(chars)};
       int next = to;
       while (isPassage(next)) {
         sequence.push_back(encoded(arrows[next].begin()->second));
