@@ -86,7 +86,7 @@ def choices_of_stream(events):
             text += choice["delta"].get("content", "") if "delta" in choice else choice["text"]
             for name, values in (choice["logprobs"] or {}).items():
                 logprobs = logprobs or {}
-                logprobs[name] = logprobs.get(name, []) + values
+                logprobs[name] = (logprobs.get(name) or []) + values if values else logprobs.get(name, values)
             sums[choice["index"]] = (text, logprobs, choice["finish_reason"])
     return [sums[index] for index in sorted(sums)]
 
