@@ -417,7 +417,7 @@ class PrefixCache(GenerateCase):
         model = write_gguf(self.path("sim.gguf"), config, quantise(random_weights(config, "bf16", 5), "F32")[0])
         plan = self.path("sim.plan")
         support.run([LLAMAC, "compile", model, "--target", "sim", "-o", plan, "-c", "96", "-q"], cache=self.cache, check=True)
-        self.check(plan, 1, 2, "--parallel", 2)
+        self.check(plan, 1, 2, "--parallel", 2, "--batch-invariant")
 
     def test_a_file_of_another_model_or_kind_is_refused_and_stays(self):
         file = self.fresh("prefixes")
