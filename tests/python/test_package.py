@@ -123,7 +123,8 @@ class Models(PackageTest):
         self.assertEqual((self.model.context, self.model.sequences), (8192, 16))
         self.assertEqual((self.model.target, self.model.device), ("cpu", "cpu, 2 threads"))
         # <|im_end|>, which the checkpoint names, and <|endoftext|>, which the tokenizer knows.
-        self.assertEqual((self.model.bos_id, self.model.stop_ids), (None, [2, 0]))
+        # <reponame>, which is 4, ends an answer to llama.cpp, too.
+        self.assertEqual((self.model.bos_id, self.model.stop_ids), (None, [2, 0, 4]))
 
     def test_tokens_are_the_tools_and_come_back_as_text(self):
         for text in (PROMPT, "Grüße, 世界! 🙂\n\tx = [1, 2]", "<|im_end|>", ""):
