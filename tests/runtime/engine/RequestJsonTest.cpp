@@ -259,12 +259,16 @@ TEST(RequestPrompt, HasMessagesAsTemplatesKnowThem) {
   const auto known = nlohmann::ordered_json::parse(R"([
       {"role": "system", "content": "a\nb"},
       {"role": "assistant", "tool_calls": [{"id": "1", "type": "function",
-       "function": {"name": "f", "arguments": "{\"x\": 1}"}}]}])");
-  EXPECT_EQ(*promptOf(given),
-            *(*chatFormat())
-                 ->prompt({.messages = known.dump(),
-                           .addGenerationPrompt = true,
-                           .variables = {{"word", "\"w\""}}}));
+       "function": {"name": "f", "arguments": {"x": 1}}}]}])");
+  // The template's texts have a token for each character.
+  const auto text = [](const std::vector<int32_t> &ids) {
+    return std::string(ids.begin(), ids.end());
+  };
+  EXPECT_EQ(text(*promptOf(given)),
+            text(*(*chatFormat())
+                      ->prompt({.messages = known.dump(),
+                                .addGenerationPrompt = true,
+                                .variables = {{"word", "\"w\""}}})));
 }
 
 TEST(RequestPrompt, RefusesOthers) {

@@ -129,7 +129,7 @@ TEST_F(ConversationTest, IsReadAsTheServerReadsIt) {
   EXPECT_EQ(loaded->json(),
             R"([{"role":"system","content":"a"},)"
             R"({"role":"assistant","content":"","tool_calls":[{"type":)"
-            R"("function","function":{"name":"f","arguments":{}}}]},)"
+            R"("function","function":{"name":"f","arguments":"{}"}}]},)"
             R"({"role":"tool","content":"5","tool_call_id":"x"}])");
 }
 

@@ -94,13 +94,14 @@ TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   expectError(run + "-n few", 2, "few");
   expectError(run + "-n -2", 2, "-2");
   expectError(run + "-n 99999999999", 2, "-1 to 1048576, got 99999999999");
-  expectError(run + "-s -1", 2, "0 to 18446744073709551615, got -1");
-  expectError(run + "--random-weights -1", 2, "got -1");
+  expectError(run + "-s 18446744073709551616", 2, "got 18446744073709551616");
+  expectError(run + "--random-weights 18446744073709551616", 2,
+              "got 18446744073709551616");
   expectError(plan.path() + " -p \"$(printf 'ab\\377')\"", 2, "UTF-8");
   expectError(run + "--temp -1", 2, "temperature");
   expectError(run + "--temp nan", 2, "temperature");
-  expectError(run + "--top-p 1.5", 2, "top-p");
-  expectError(run + "--top-k -3", 2, "top-k");
+  expectError(run + "--top-p 1.5", 2, "top_p");
+  expectError(run + "--top-k -3", 2, "top_k");
   expectError(run + "-t 0", 2, "threads");
   expectError(run + "--isa z80", 2, "z80");
   expectError(plan.path() + " --tokens 1,two", 2, "two");
