@@ -15,8 +15,8 @@
 //
 // SIGXFSZ is ignored, so that a write past the limit of a file's size is an
 // error like that of a full disk. Only main() installs the handlers: a library
-// leaves signals to its host. A server, which must outlive a truncated file,
-// will have to end the one request instead.
+// leaves signals to its host. A server outlives a truncated file, to finish the
+// answers of other models (DamagedFiles.h).
 //
 //===----------------------------------------------------------------------===//
 
