@@ -346,6 +346,8 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"floatsOfE4m3ByBits", Input::Bits, Match::Exact, floatsOfE4m3ByBits},
       {"fmaOfHalves", Input::HalfPairs, Match::Exact,
        EXPECT_EACH(fmaOfHalves(a, b, c))},
+      {"fmaOfFloats", Input::Positive, Match::Exact,
+       EXPECT_EACH(asBits(std::fma(asFloat(a), asFloat(b), asFloat(c))))},
       {"powerOfTwo", Input::Floats, Match::Float,
        EXPECT_EACH(asBits(static_cast<float>(std::exp2(double{asFloat(a)}))))},
       {"reciprocal", Input::Floats, Match::Float,

@@ -75,6 +75,10 @@ WRAPPER(floatsOfE4m3ByBits) {
 WRAPPER(fmaOfHalves) {
   FOR_EACH out[i] = fmaHalf2(in[i], in[i + 256], in[i + 512]);
 }
+WRAPPER(fmaOfFloats) {
+  FOR_EACH out[i] = asBits(
+      llamac::fma(asFloat(in[i]), asFloat(in[i + 256]), asFloat(in[i + 512])));
+}
 WRAPPER(powerOfTwo) { FOR_EACH out[i] = asBits(exp2Approx(asFloat(in[i]))); }
 WRAPPER(reciprocal) { FOR_EACH out[i] = asBits(rcpApprox(asFloat(in[i]))); }
 WRAPPER(reciprocalRoot) {
