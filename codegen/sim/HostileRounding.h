@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What shim.h says of hostile rounding, for the sums of MMAs.
+// Tensor cores round the sums of MMAs as shim.h rounds scalars: which of two
+// neighbours an inexact sum becomes depends on its operands and on the line.
 //
 //===----------------------------------------------------------------------===//
 
