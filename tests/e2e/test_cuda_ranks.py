@@ -52,7 +52,10 @@ class Answers(CudaCase):
             out = self.path("answers.jsonl")
             self.run_plan("generate", plan, "--prompts", requests, "-o", out, "--print-ids", "-q", tool=support.LLAMAC)
             with open(out) as f:
-                answers.append(sorted(f))
+                lines = sorted(map(json.loads, f), key=lambda line: line["id"])
+            # The hash of a request is of its plan too.
+            self.assertEqual(len({line.pop("request") for line in lines}), len(lines))
+            answers.append(lines)
             os.remove(out)
         self.assertEqual(*answers)
 

@@ -256,11 +256,12 @@ class Kept(PageCase):
         self.browser.press("Escape")
         self.ask("One")
         exported = self.evaluate("JSON.stringify(chatToJson(app.chat))")
-        chat = json.loads(exported)
+        chat, first = json.loads(exported), self.evaluate("app.chat.id")
         self.assertEqual([m["role"] for m in chat["messages"]], ["system", "user", "assistant"])
         self.assertEqual((chat["temperature"], chat["metadata"]["title"]), (0.5, "One"))
         self.import_files(exported)
-        self.wait_for("document.querySelectorAll('#chats li').length === 2")
+        # The list shows a chat before it is opened.
+        self.wait_for(f"app.chat.id !== {json.dumps(first)}")
         self.assertEqual(self.evaluate("JSON.stringify(chatToJson(app.chat))"), exported)
 
     def test_exporting_downloads_a_file(self):
@@ -293,8 +294,8 @@ class Kept(PageCase):
         ]
         line = json.dumps({"messages": messages})
         self.import_files(json.dumps(messages), line + "\n" + line + "\n")
-        self.wait_for("document.querySelectorAll('#chats li').length === 3")
-        self.assertEqual(self.text(".question .text"), "Hi")
+        self.wait_for("document.querySelector('.question .text')?.textContent === 'Hi'")
+        self.assertEqual(self.count("#chats li"), 3)
 
     def test_what_is_no_chat_is_refused_by_name(self):
         for text, why in [
