@@ -24,6 +24,7 @@ from shapes import BITS, SHAPES
 # Seconds of all, of a case of conformance without a result, and of any other program in units of that.
 BUDGET, QUICK_BUDGET = 520, 170
 LIMIT, QUICK_LIMIT = 30, 15
+QUICK_OPS = 2  # Cases of each kind of op.
 PROGRAM_LIMITS = 4
 
 # Tokens of a prompt that one step takes.
@@ -52,6 +53,7 @@ class Check:
         self.dry = self.package["dry_run"]
         self.budget = options.budget or (QUICK_BUDGET if options.quick else BUDGET)
         self.limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
+        self.cases_of_kind = options.ops or (QUICK_OPS if options.quick else None)
         self.results = {"dry_run": self.dry, "quick": options.quick, "problems": [], "left_out": []}
         self.results["step_s"] = {}
         self.env = os.environ | self.package["environment"]
@@ -205,8 +207,8 @@ class Check:
         self.call(*self.suite.command, "--compile")
 
     def ops(self):
-        """Every op against double precision."""
-        self.conform(self.cases_of("Conformance/", 2 if self.options.quick else None))
+        """Every kind of op against double precision."""
+        self.conform(self.cases_of("Conformance/", self.cases_of_kind))
 
     def bandwidth(self):
         size = "1" if self.dry else "4096"

@@ -53,6 +53,12 @@ def make_parser(is_package):
         run.add_argument("folder", metavar="FOLDER")
     run.add_argument("--quick", action="store_true", help="wrappers, a few ops and the 1B in bf16, in three minutes")
     run.add_argument("--gpu-index", type=number(int, 0, 1023), default=0, metavar="N", help="which GPU (default: 0)")
+    run.add_argument(
+        "--ops",
+        type=number(int, 1),
+        metavar="N",
+        help=f"so many cases of each kind of op (default: all; {check.QUICK_OPS} with --quick)",
+    )
     seconds = number(float, 1)
     run.add_argument(
         "--limit",

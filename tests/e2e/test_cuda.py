@@ -98,7 +98,7 @@ class Answers(CudaCase):
         def logits(plan, seed, **env):
             return self.plan_logits(plan, self.PROMPT[1], "--random-weights", seed, **env)
 
-        for weights in ("keep", "q8_0", "q4_0"):
+        for weights in support.by_tier(("keep", "q4_0"), ("keep", "q8_0", "q4_0")):
             with self.subTest(weights):
                 plans = {target: self.path(f"bare-{target}-{weights}.plan") for target in ("cuda", "sim", "cpu")}
                 for target, plan in plans.items():

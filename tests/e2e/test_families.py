@@ -41,6 +41,7 @@ class FamilyCase(test_logits.LogitsCase):
     gguf_config = None  # Where it is not `config`.
     llama_cpp_tolerance = LLAMA_CPP_TOLERANCE
     gpu = "sm_90a"  # None where its kernels are those of another family.
+    gpu_layers = ()  # The windows of fewer layers, where those have all kernels.
 
     @classmethod
     def make_weights(cls):
@@ -70,9 +71,16 @@ class FamilyCase(test_logits.LogitsCase):
         model = self.path("check")
         write_huggingface(model, self.config, self.weights, self.dtype, family=self.family)
         self.llamac("check", model)
+        if self.gpu_layers:
+            config = replace(self.config, layers=len(self.gpu_layers), windows=self.gpu_layers)
+            model = self.path("check-gpu")
+            weights = random_weights(config, self.dtype, self.seed, self.family.shifted_norms)
+            write_huggingface(model, config, weights, self.dtype, family=self.family)
+        # More than the 16 of a step of decode.
+        tokens = ",".join(str(19 * i % self.config.vocab) for i in range(17))
         for gpu in support.by_tier((self.gpu,) if self.gpu else (), ("sm_80", "sm_89", "sm_90a")):
             with self.subTest(gpu):
-                self.llamac("check", model, "--target", "sim", "--gpu", gpu)
+                self.llamac("check", model, "--target", "sim", "--gpu", gpu, "--tokens", tokens)
 
     def test_gguf(self):
         self.compare_gguf(self.gguf_config or self.config)
@@ -228,6 +236,7 @@ class Gemma3(FamilyCase):
         windows=(7, 7, 0, 7, 7, 0),
         local_theta=10000.0,
     )
+    gpu_layers = (7, 0)
     gguf_config = replace(config, attention_scale=0.0, windows=(7, 7, 7, 7, 7, 0))
     llama_cpp_tolerance = LLAMA_CPP_GELU_TOLERANCE
 
@@ -268,6 +277,7 @@ class Gemma3Heads(FamilyCase):
     family = families.GEMMA3
     config = replace(Gemma3.config, heads=2, kv_heads=1, head_size=256)
     gguf_config = replace(Gemma3.gguf_config, heads=2, kv_heads=1, head_size=256)
+    gpu_layers = Gemma3.gpu_layers
     llama_cpp_tolerance = LLAMA_CPP_GELU_TOLERANCE
     gpu = "sm_89"
 
