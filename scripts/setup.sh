@@ -33,7 +33,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build_packages=(
   ca-certificates ccache:ccache cmake:cmake ninja-build:ninja
   pkg-config:pkg-config python3:python3 python3-dev
-  clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
+  binutils:objcopy clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   libclang-cpp19-dev liblld-19-dev
   libabsl-dev libboost1.81-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
   libedit-dev libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libssl-dev libutf8proc-dev
@@ -205,7 +205,7 @@ build_xgrammar() {
     --no-binary :all: --dest "$dir" "$xgrammar" </dev/null
   tar -xzf "$dir/${xgrammar/==/-}.tar.gz" -C "$dir/source" --strip-components=1
   # Its parser may take for ever, so it asks runtime/engine/XGrammar.cpp whether
-  # to go on, which also gets its messages.
+  # to go on, which also gets its messages, and below gives it its memory.
   sed -i -e 's/^#include "earley_parser.h"$/&\nnamespace xgrammar { void CheckTimeLimit(); }/' \
     -e 's/^bool RepeatDetector::IsVisited(.*) const {$/&\n  CheckTimeLimit();/' "$parser"
   if [ "$(grep -c CheckTimeLimit "$parser")" != 2 ]; then
@@ -222,6 +222,14 @@ build_xgrammar() {
     -DCMAKE_INSTALL_PREFIX="$dir" >/dev/null
   cmake --build "$dir/objects" --parallel "$(nproc)" >/dev/null
   cmake --install "$dir/objects" >/dev/null
+  # As one object, in which no code of templates is shared with other libraries,
+  # so that all of its memory is counted, and no other.
+  ld -r --force-group-allocation -o "$dir/objects/all.o" --whole-archive "$dir/lib/libxgrammar.a"
+  objcopy --wildcard --keep-global-symbol='_ZN8xgrammar*' --keep-global-symbol='_ZNK8xgrammar*' \
+    --redefine-sym _Znwm=_ZN8xgrammar8AllocateEm \
+    --redefine-sym _ZdlPvm=_ZN8xgrammar10DeallocateEPvm "$dir/objects/all.o"
+  rm "$dir/lib/libxgrammar.a"
+  ar rcs "$dir/lib/libxgrammar.a" "$dir/objects/all.o"
   rm -rf "$dir/objects" "$dir/source" "$dir"/*.tar.gz
   echo "$recipe" >"$dir/recipe"
 }

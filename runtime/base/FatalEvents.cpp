@@ -14,6 +14,7 @@
 #include "runtime/base/FatalEvents.h"
 
 #include "runtime/base/DamagedFiles.h"
+#include "runtime/base/Exceptions.h"
 
 #include <algorithm>
 #include <atomic>
@@ -205,9 +206,15 @@ static void onBusError(int signal, siginfo_t *info, void *) {
   endByDefault(signal);
 }
 
+static void onOutOfMemory() {
+  if (MemoryThrows::isOn())
+    throw std::bad_alloc();
+  endOutOfMemory();
+}
+
 void installFatalHandlers(const char *tool) {
   toolName = tool;
-  std::set_new_handler(endOutOfMemory);
+  std::set_new_handler(onOutOfMemory);
   std::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_sigaction = onBusError;

@@ -10,11 +10,11 @@
 #define LLAMAC_RUNTIME_CAPI_ERRORS_H
 
 #include "llamac/llamac.h"
+#include "runtime/base/Exceptions.h"
 #include "runtime/base/Status.h"
 
 #include <cstddef>
-#include <exception>
-#include <new>
+#include <utility>
 
 namespace llamac {
 
@@ -24,15 +24,7 @@ llamac_code codeOf(const absl::Status &status) noexcept;
 
 /// Runs the body of a function of C, whose exceptions end here.
 template <typename Body> llamac_code callFromC(Body body) noexcept {
-  try {
-    return codeOf(body());
-  } catch (const std::bad_alloc &) {
-    return codeOf(memoryError("memory: the host has no more"));
-  } catch (const std::exception &error) {
-    return codeOf(internalError(error.what()));
-  } catch (...) {
-    return codeOf(internalError("an exception of an unknown type"));
-  }
+  return codeOf(withoutExceptions(std::move(body)));
 }
 
 /// Usage error where `argument`, of this name, is NULL.

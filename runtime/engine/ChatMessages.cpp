@@ -11,7 +11,6 @@
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/engine/JsonSchema.h"
 #include "runtime/io/JsonText.h"
 
 #include "absl/algorithm/container.h"
@@ -370,15 +369,16 @@ std::string callSchema(const std::vector<Tool> &tools,
                       "]}");
 }
 
-absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
-                                          const ToolCallSyntax &syntax) {
+GrammarSource strictCalls(std::vector<Tool> tools,
+                          const ToolCallSyntax &syntax) {
   for (Tool &tool : tools)
     if (!tool.isStrict)
       tool.parameters = R"({"type": "object"})";
-  LLAMAC_ASSIGN_OR_RETURN(
-      const std::string rules,
-      jsonSchemaGrammar(callSchema(tools, syntax.arguments)));
-  const ordered_json call = {{"type", "grammar"}, {"grammar", rules}};
+  const ordered_json call = {
+      {"type", "json_schema"},
+      {"json_schema",
+       ordered_json::parse(callSchema(tools, syntax.arguments), nullptr,
+                           /*allow_exceptions=*/false)}};
   ordered_json format;
   if (*syntax.open) {
     const ordered_json tag = {{"type", "tag"},

@@ -69,10 +69,9 @@ std::string callSchema(const std::vector<Tool> &tools,
                        absl::string_view arguments);
 
 /// A grammar of any text in which calls, written as `syntax` has them, are
-/// calls of `tools` that match the schemas of those that are strict. Errors:
-/// those of jsonSchemaGrammar().
-absl::StatusOr<GrammarSource> strictCalls(std::vector<Tool> tools,
-                                          const ToolCallSyntax &syntax);
+/// calls of `tools` that match the schemas of those that are strict.
+GrammarSource strictCalls(std::vector<Tool> tools,
+                          const ToolCallSyntax &syntax);
 
 } // namespace llamac
 

@@ -8,9 +8,11 @@
 
 #include "runtime/engine/Grammar.h"
 
+#include "runtime/base/Exceptions.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/JsonSchema.h"
 #include "runtime/engine/Regex.h"
+#include "runtime/io/JsonText.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -93,8 +95,27 @@ static absl::Status checkCounts(absl::string_view rules) {
   return absl::OkStatus();
 }
 
-/// `source` as rules or tags.
-static absl::StatusOr<GrammarSource> translate(const GrammarSource &source) {
+/// Makes rules of the schemas in `format`, a part of tags.
+static absl::Status translateTags(nlohmann::ordered_json &format,
+                                  GrammarWork &work) {
+  if (!format.is_structured())
+    return absl::OkStatus();
+  if (const auto type = format.find("type");
+      type == format.end() || *type != "json_schema") {
+    for (nlohmann::ordered_json &part : format)
+      LLAMAC_RETURN_IF_ERROR(translateTags(part, work));
+    return absl::OkStatus();
+  }
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::string rules,
+      jsonSchemaGrammar(jsonText(format["json_schema"]), work));
+  format = {{"type", "grammar"}, {"grammar", std::move(rules)}};
+  return absl::OkStatus();
+}
+
+/// `source` as rules or tags with rules.
+static absl::StatusOr<GrammarSource> translate(const GrammarSource &source,
+                                               GrammarWork &work) {
   LLAMAC_RETURN_IF_ERROR(checkText(source));
   const auto ebnf = [](std::string text) {
     return GrammarSource{GrammarSource::Ebnf, std::move(text)};
@@ -106,7 +127,8 @@ static absl::StatusOr<GrammarSource> translate(const GrammarSource &source) {
         std::string rules,
         jsonSchemaGrammar(source.kind == GrammarSource::JsonObject
                               ? R"({"type":"object"})"
-                              : source.text));
+                              : source.text,
+                          work));
     return ebnf(std::move(rules));
   }
   case GrammarSource::Regex: {
@@ -117,58 +139,74 @@ static absl::StatusOr<GrammarSource> translate(const GrammarSource &source) {
   case GrammarSource::Ebnf:
     LLAMAC_RETURN_IF_ERROR(checkCounts(source.text));
     return source;
-  case GrammarSource::Tags:
-    return source;
+  case GrammarSource::Tags: {
+    auto tags = nlohmann::ordered_json::parse(source.text, nullptr,
+                                              /*allow_exceptions=*/false);
+    LLAMAC_RETURN_IF_ERROR(translateTags(tags, work));
+    return GrammarSource{GrammarSource::Tags, jsonText(tags)};
+  }
   }
   return internalError("unknown kind of grammar");
 }
 
-absl::StatusOr<const GrammarCompiler::Backend *> GrammarCompiler::backend() {
+absl::StatusOr<std::shared_ptr<const Grammar>>
+GrammarCompiler::compileNew(const GrammarSource &source, GrammarWork &work) {
   if (!worker) {
     LLAMAC_ASSIGN_OR_RETURN(
         worker, newGrammarBackend(tokenizer, vocabSize, stopIds, limits));
   }
-  return worker.get();
+  LLAMAC_ASSIGN_OR_RETURN(GrammarSource translated, translate(source, work));
+  translated.namedControls = source.namedControls;
+  // What it was made from is gone.
+  work.giveBack(work.heldBytes());
+  return worker->compile(translated, work);
+}
+
+std::shared_ptr<const Grammar>
+GrammarCompiler::find(const GrammarSource &source) {
+  const std::lock_guard lock(keeping);
+  const auto found = std::find_if(kept.begin(), kept.end(), [&](auto &known) {
+    return known.source == source;
+  });
+  if (found == kept.end())
+    return nullptr;
+  kept.splice(kept.begin(), kept, found);
+  return found->grammar;
+}
+
+void GrammarCompiler::keep(const GrammarSource &source,
+                           std::shared_ptr<const Grammar> grammar) {
+  std::list<Kept> dropped; // Without the lock, as that takes time.
+  const std::lock_guard lock(keeping);
+  kept.push_front({source, std::move(grammar)});
+  int64_t bytes = 0;
+  for (auto known = kept.begin(); known != kept.end();) {
+    const auto next = std::next(known);
+    bytes += known->grammar->bytes() +
+             static_cast<int64_t>(known->source.text.size());
+    if (bytes > limits.keptBytes && known != kept.begin())
+      dropped.splice(dropped.end(), kept, known);
+    known = next;
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>
-GrammarCompiler::compile(const GrammarSource &source) {
-  auto find = [&]() -> std::shared_ptr<const Grammar> {
-    const std::lock_guard lock(keeping);
-    const auto found = std::find_if(kept.begin(), kept.end(), [&](auto &known) {
-      return known.source == source;
-    });
-    if (found == kept.end())
-      return nullptr;
-    kept.splice(kept.begin(), kept, found);
-    return found->grammar;
-  };
-  if (auto grammar = find())
+GrammarCompiler::compile(const GrammarSource &source,
+                         const std::atomic<bool> *isUnwanted) {
+  if (auto grammar = find(source))
     return grammar;
-  absl::StatusOr<GrammarSource> checked = translate(source);
-  if (!checked.ok())
-    return withContext(checked.status(), nameOf(source.kind));
-  checked->namedControls = source.namedControls;
-
   // One at a time: who asks for the same grammar finds it, and those who send
   // many do not get more than a processor.
   const std::lock_guard lock(compiling);
-  if (auto grammar = find())
+  if (auto grammar = find(source))
     return grammar;
-  LLAMAC_ASSIGN_OR_RETURN(const Backend *const compiler, backend());
+  GrammarWork work(limits.compileSeconds, limits.compileBytes, isUnwanted);
   absl::StatusOr<std::shared_ptr<const Grammar>> grammar =
-      compiler->compile(*checked);
+      withoutExceptions([&] { return compileNew(source, work); });
+  giveMemoryBack(work.peakBytes() - (grammar.ok() ? (*grammar)->bytes() : 0));
   if (!grammar.ok())
     return withContext(grammar.status(), nameOf(source.kind));
-  const std::lock_guard keepingLock(keeping);
-  kept.push_front({source, *grammar});
-  uint64_t bytes = 0;
-  for (auto known = kept.begin(); known != kept.end();) {
-    bytes += known->grammar->bytes() + known->source.text.size();
-    known = bytes > limits.keptBytes && known != kept.begin()
-                ? kept.erase(known)
-                : std::next(known);
-  }
+  keep(source, *grammar);
   return grammar;
 }
 

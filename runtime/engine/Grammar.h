@@ -15,12 +15,14 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_GRAMMAR_H
 #define LLAMAC_RUNTIME_ENGINE_GRAMMAR_H
 
+#include "runtime/engine/GrammarWork.h"
 #include "runtime/engine/tokenizer/Tokenizer.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -37,7 +39,7 @@ struct GrammarSource {
     Regex,      ///< Of the whole answer, in ECMAScript's syntax.
     Ebnf,       ///< Rules "name ::= ..." as in GBNF, of which "root" is first.
     Tags,       ///< Text with rules in places, as XGrammar's structural tags
-                ///< say.
+                ///< say; their schemas are as jsonSchemaGrammar() takes them.
   };
   Kind kind = JsonObject;
   std::string text;
@@ -54,7 +56,6 @@ using TokenMask = std::vector<uint32_t>;
 class GrammarMatcher {
 public:
   virtual ~GrammarMatcher();
-  virtual std::unique_ptr<GrammarMatcher> clone() const = 0;
 
   /// Makes `mask` the tokens that may come next: stop ids where the answer may
   /// end, and no others where it can only end. Empty after a stop id, and where
@@ -76,7 +77,7 @@ public:
   newMatcher() const = 0;
 
   /// Bytes of memory, about.
-  virtual uint64_t bytes() const = 0;
+  virtual int64_t bytes() const = 0;
 
   /// The ids that end an answer.
   virtual absl::Span<const int32_t> stopIds() const = 0;
@@ -84,9 +85,10 @@ public:
 
 /// Seconds are those of a processor.
 struct GrammarLimits {
-  uint64_t keptBytes = uint64_t{256} << 20; ///< Of grammars that are kept.
+  int64_t keptBytes = int64_t{256} << 20; ///< Of grammars that are kept.
   /// To compile one: schemas of a hundred properties take a second or two.
   double compileSeconds = 10;
+  int64_t compileBytes = int64_t{512} << 20; ///< That it holds at once.
   /// To follow an answer: some, and more for each token, which takes some 50
   /// microseconds by most grammars.
   double answerSeconds = 1, tokenSeconds = 5e-3;
@@ -107,11 +109,17 @@ public:
                   const GrammarLimits &limits = {});
   ~GrammarCompiler();
 
-  /// The grammar of `source`. Errors: usage for text that is no grammar, asks
-  /// for what is not supported, or would take too much time or memory;
-  /// unsupported where llamac was built without grammars.
+  /// The grammar of `source` where it is kept, else null. Never waits for one
+  /// that is compiled.
+  std::shared_ptr<const Grammar> find(const GrammarSource &source);
+
+  /// The grammar of `source`, one after the other. Errors: usage for text that
+  /// is no grammar, asks for what is not supported, or would take too much time
+  /// or memory; unsupported where llamac was built without grammars. Ends soon
+  /// where another thread sets `isUnwanted`.
   absl::StatusOr<std::shared_ptr<const Grammar>>
-  compile(const GrammarSource &source);
+  compile(const GrammarSource &source,
+          const std::atomic<bool> *isUnwanted = nullptr);
 
   /// What does the work; made when first needed.
   class Backend {
@@ -119,7 +127,7 @@ public:
     virtual ~Backend();
     /// `source` is one of rules or tags.
     virtual absl::StatusOr<std::shared_ptr<const Grammar>>
-    compile(const GrammarSource &source) const = 0;
+    compile(const GrammarSource &source, GrammarWork &work) = 0;
   };
 
 private:
@@ -128,7 +136,10 @@ private:
     std::shared_ptr<const Grammar> grammar;
   };
 
-  absl::StatusOr<const Backend *> backend();
+  absl::StatusOr<std::shared_ptr<const Grammar>>
+  compileNew(const GrammarSource &source, GrammarWork &work);
+  void keep(const GrammarSource &source,
+            std::shared_ptr<const Grammar> grammar);
 
   const Tokenizer &tokenizer;
   int64_t vocabSize;

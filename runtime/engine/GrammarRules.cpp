@@ -8,12 +8,32 @@
 
 #include "runtime/engine/GrammarRules.h"
 
+#include "runtime/base/Status.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include <algorithm>
 
 namespace llamac {
+
+void GrammarRules::count(int64_t bytes) {
+  exceeded.Update(work.take(bytes));
+  exceeded.Update(work.spend(bytes / static_cast<int64_t>(sizeof(Item))));
+}
+
+void GrammarRules::define(int rule, std::vector<Sequence> alternatives,
+                          absl::string_view ahead) {
+  int64_t bytes = sizeof(Rule);
+  for (const Sequence &sequence : alternatives) {
+    bytes += sizeof(Sequence) + sequence.size() * sizeof(Item);
+    for (const Item &item : sequence)
+      bytes += static_cast<int64_t>(item.text.size());
+  }
+  count(bytes);
+  rules[rule].alternatives = std::move(alternatives);
+  rules[rule].ahead = std::string(ahead);
+}
 
 /// Whether each rule matches some text: a sequence does where all its rules
 /// that must be there do. Goes back from the rules that are known to.
@@ -52,7 +72,8 @@ std::vector<bool> GrammarRules::findProductive() const {
   return isProductive;
 }
 
-std::string GrammarRules::print(int root) const {
+absl::StatusOr<std::string> GrammarRules::print(int root) {
+  LLAMAC_RETURN_IF_ERROR(exceeded);
   const std::vector<bool> isProductive = findProductive();
   if (!isProductive[root])
     return "";
@@ -64,6 +85,7 @@ std::string GrammarRules::print(int root) const {
     return rule == root ? std::string("root") : absl::StrCat("r", rule);
   };
   for (size_t i = 0; i < order.size(); ++i) {
+    const size_t before = text.size();
     const Rule &rule = rules[order[i]];
     std::vector<std::string> alternatives;
     for (const Sequence &sequence : rule.alternatives) {
@@ -96,12 +118,17 @@ std::string GrammarRules::print(int root) const {
       alternatives.push_back(items.empty() ? "\"\""
                                            : absl::StrJoin(items, " "));
     }
-    absl::StrAppend(&text, nameOf(order[i]), " ::= ");
+    absl::StrAppend(&text, nameOf(order[i]));
+    if (rule.mostChars >= 0)
+      absl::StrAppend(&text, "[max_chars=", rule.mostChars, "]");
+    absl::StrAppend(&text, " ::= ");
     if (rule.ahead.empty())
       absl::StrAppend(&text, absl::StrJoin(alternatives, " | "), "\n");
     else
       absl::StrAppend(&text, "(", absl::StrJoin(alternatives, " | "),
                       ") (=", rule.ahead, ")\n");
+    count(static_cast<int64_t>(text.size() - before));
+    LLAMAC_RETURN_IF_ERROR(exceeded);
   }
   return text;
 }

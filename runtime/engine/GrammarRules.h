@@ -14,6 +14,8 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_GRAMMARRULES_H
 #define LLAMAC_RUNTIME_ENGINE_GRAMMARRULES_H
 
+#include "runtime/engine/GrammarWork.h"
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -25,6 +27,9 @@ namespace llamac {
 
 class GrammarRules {
 public:
+  /// `work` outlives it, and is told of what the rules take.
+  explicit GrammarRules(GrammarWork &work) : work(work) {}
+
   /// Text of EBNF; or a rule, `least` to `most` times (-1: any number).
   struct Item {
     std::string text = {};
@@ -45,26 +50,36 @@ public:
   }
   /// `ahead`: a lookahead of XGrammar's, which says what comes after.
   void define(int rule, std::vector<Sequence> alternatives,
-              absl::string_view ahead = "") {
-    rules[rule] = {std::move(alternatives), std::string(ahead)};
-  }
+              absl::string_view ahead = "");
   int add(std::vector<Sequence> alternatives) {
     const int rule = add();
     define(rule, std::move(alternatives));
     return rule;
   }
+  /// Has `rule` match at most `most` characters, each time that it is used. It
+  /// may go on where it cannot end.
+  void limitChars(int rule, int64_t most) { rules[rule].mostChars = most; }
   int64_t size() const { return static_cast<int64_t>(rules.size()); }
 
-  /// The rules that `root` needs. Empty where no text matches it.
-  std::string print(int root) const;
+  /// Usage error where the rules take too much by now. Who adds some in a loop
+  /// asks in it.
+  absl::Status check() const { return exceeded; }
+
+  /// The rules that `root` needs. Empty where no text matches it. Errors: that
+  /// of check().
+  absl::StatusOr<std::string> print(int root);
 
 private:
   struct Rule {
     std::vector<Sequence> alternatives = {};
     std::string ahead = {};
+    int64_t mostChars = -1; ///< -1: any number.
   };
   std::vector<bool> findProductive() const;
+  void count(int64_t bytes);
 
+  GrammarWork &work;
+  absl::Status exceeded;
   std::vector<Rule> rules;
 };
 

@@ -23,6 +23,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace llamac {
@@ -109,8 +110,9 @@ private:
   /// lower bound so far and past its digits, `isLow` says that more than zeros
   /// must come.
   int fraction(size_t at, size_t most, bool isLow, bool isHigh);
-  int alternative(std::map<Key, int> &known, const Key &key,
-                  std::vector<GrammarRules::Sequence> alternatives);
+  /// The rule of `key` where it is known or, with -1, there are too many.
+  std::optional<int> find(const Key &key);
+  int keep(const Key &key, std::vector<GrammarRules::Sequence> alternatives);
 
   GrammarRules &rules;
   const NumberBounds::Bound &low, &high;
@@ -128,9 +130,15 @@ static std::string digitClass(char first, char last) {
                                       std::string(1, last), "]");
 }
 
-int DecimalRules::alternative(
-    std::map<Key, int> &known, const Key &key,
-    std::vector<GrammarRules::Sequence> alternatives) {
+std::optional<int> DecimalRules::find(const Key &key) {
+  if (const auto found = known.find(key); found != known.end())
+    return found->second;
+  isTooMuch |= static_cast<int64_t>(known.size()) > maxRules;
+  return isTooMuch ? std::optional(-1) : std::nullopt;
+}
+
+int DecimalRules::keep(const Key &key,
+                       std::vector<GrammarRules::Sequence> alternatives) {
   const int rule =
       alternatives.empty() ? -1 : rules.add(std::move(alternatives));
   return known[key] = rule;
@@ -138,12 +146,8 @@ int DecimalRules::alternative(
 
 int DecimalRules::fraction(size_t at, size_t most, bool isLow, bool isHigh) {
   const Key key{at, most, isLow, isHigh, 0, true};
-  if (const auto found = known.find(key); found != known.end())
-    return found->second;
-  if (static_cast<int64_t>(known.size()) > maxRules) {
-    isTooMuch = true;
-    return -1;
-  }
+  if (const auto found = find(key))
+    return *found;
   std::vector<GrammarRules::Sequence> alternatives;
   const std::string &lows = low.value.fraction, &highs = high.value.fraction;
   // May the number end here? At least one digit stands behind a point.
@@ -155,7 +159,7 @@ int DecimalRules::fraction(size_t at, size_t most, bool isLow, bool isHigh) {
     if (!isLow && !isHigh) {
       const std::string digits =
           absl::StrCat("[0-9]{", at ? 0 : 1, ",", most - at, "}");
-      return alternative(known, key, {{digits}});
+      return keep(key, {{digits}});
     }
     const char from = isLow && at < lows.size() ? lows[at] : '0';
     const char to = !isHigh ? '9' : at < highs.size() ? highs[at] : '0';
@@ -171,7 +175,7 @@ int DecimalRules::fraction(size_t at, size_t most, bool isLow, bool isHigh) {
       digit = static_cast<char>(last + 1);
     }
   }
-  return alternative(known, key, std::move(alternatives));
+  return keep(key, std::move(alternatives));
 }
 
 int DecimalRules::whole(size_t count, size_t at, bool isLow, bool isHigh,
@@ -180,12 +184,8 @@ int DecimalRules::whole(size_t count, size_t at, bool isLow, bool isHigh,
   if (!isLow && !isHigh && at > 1 && !hasFraction)
     return whole(count - at + 1, 1, false, false, left);
   const Key key{count, at, isLow, isHigh, left, false};
-  if (const auto found = known.find(key); found != known.end())
-    return found->second;
-  if (static_cast<int64_t>(known.size()) > maxRules) {
-    isTooMuch = true;
-    return -1;
-  }
+  if (const auto found = find(key))
+    return *found;
   std::vector<GrammarRules::Sequence> alternatives;
   if (at == count) {
     const bool isAboveLow =
@@ -198,13 +198,13 @@ int DecimalRules::whole(size_t count, size_t at, bool isLow, bool isHigh,
       if (const int rest = fraction(0, maxDigits - count, isLow, isHigh);
           rest >= 0)
         alternatives.push_back({"\".\"", rest});
-    return alternative(known, key, std::move(alternatives));
+    return keep(key, std::move(alternatives));
   }
   if (!isLow && !isHigh && divisor == 1 && at > 0) {
     GrammarRules::Sequence digits = {absl::StrCat("[0-9]{", count - at, "}")};
     if (const int rest = whole(count, count, false, false, 0); rest >= 0)
       digits.push_back(rest);
-    return alternative(known, key, {digits});
+    return keep(key, {digits});
   }
   const char least = at == 0 && count > 1 ? '1' : '0';
   const char from = isLow ? std::max(low.value.whole[at], least) : least;
@@ -222,7 +222,7 @@ int DecimalRules::whole(size_t count, size_t at, bool isLow, bool isHigh,
       alternatives.push_back({digitClass(digit, last), next});
     digit = static_cast<char>(last + 1);
   }
-  return alternative(known, key, std::move(alternatives));
+  return keep(key, std::move(alternatives));
 }
 
 absl::StatusOr<int> DecimalRules::add() {
@@ -246,7 +246,7 @@ absl::StatusOr<int> DecimalRules::add() {
       alternatives.push_back({rule});
   }
   if (isTooMuch)
-    return usageError("a multiple of so large a number needs too many rules");
+    return usageError("its bounds and multiples need too many rules");
   return alternatives.empty() ? -1 : rules.add(std::move(alternatives));
 }
 

@@ -26,6 +26,7 @@
 #include "runtime/engine/GrammarRules.h"
 #include "runtime/engine/JsonNumbers.h"
 #include "runtime/engine/SchemaDocument.h"
+#include "runtime/engine/SchemaFormats.h"
 #include "runtime/engine/StringRules.h"
 
 #include "absl/strings/str_cat.h"
@@ -50,8 +51,8 @@ constexpr int none = -1;
 
 class SchemaTranslator {
 public:
-  explicit SchemaTranslator(SchemaDocument &document)
-      : document(document), strings(rules) {}
+  SchemaTranslator(SchemaDocument &document, GrammarWork &work)
+      : document(document), work(work), rules(work), strings(rules) {}
 
   absl::StatusOr<std::string> translate();
 
@@ -77,6 +78,7 @@ private:
   Items literal(const OrderedJson &value);
 
   SchemaDocument &document;
+  GrammarWork &work;
   GrammarRules rules;
   StringRules strings;
   std::map<std::pair<SchemaParts, bool>, int> known;
@@ -137,6 +139,9 @@ absl::StatusOr<int> SchemaTranslator::compile(const SchemaParts &parts) {
   if (depth > maxDepth || rules.size() > maxRules)
     return document.errorAt(at, "the schema has too many parts, or "
                                 "combinations of them");
+  LLAMAC_RETURN_IF_ERROR(rules.check());
+  LLAMAC_RETURN_IF_ERROR(
+      work.take(static_cast<int64_t>(key.first.size() * sizeof(SchemaPart))));
   const int rule = rules.add();
   known[key] = rule;
   ++depth;
@@ -557,9 +562,9 @@ absl::Status SchemaTranslator::addOthers(const Schemas &schemas,
     for (const ObjectShape::Named &one : shape.named)
       taken.push_back(one.name);
     LLAMAC_ASSIGN_OR_RETURN(const StringSet allowed, namesOf(schemas));
-    absl::StatusOr<StringSet> rest = names.with(allowed);
+    absl::StatusOr<StringSet> rest = names.with(allowed, work);
     if (rest.ok())
-      rest = rest->with(StringSet::of(taken).complement());
+      rest = rest->with(StringSet::of(taken).complement(), work);
     if (!rest.ok())
       return document.errorAt(*at, rest.status().message());
     names = *std::move(rest);
@@ -572,7 +577,7 @@ absl::Status SchemaTranslator::addOthers(const Schemas &schemas,
       LLAMAC_ASSIGN_OR_RETURN(
           const StringSet *const set,
           document.pattern(*patterns[i].second, patterns[i].first));
-      matching = matching->with(mask >> i & 1 ? *set : set->complement());
+      matching = matching->with(mask >> i & 1 ? *set : set->complement(), work);
     }
     if (!matching.ok())
       return document.errorAt(*at, matching.status().message());
@@ -762,16 +767,20 @@ Items SchemaTranslator::literal(const OrderedJson &value) {
 
 absl::StatusOr<std::string> SchemaTranslator::translate() {
   LLAMAC_ASSIGN_OR_RETURN(const int root, compile({{&document.root()}}));
-  std::string text = root == none ? "" : rules.print(root);
+  std::string text;
+  if (root != none) {
+    LLAMAC_ASSIGN_OR_RETURN(text, rules.print(root));
+  }
   if (text.empty())
     return usageError("#: no value is valid by it");
   return text;
 }
 
-absl::StatusOr<std::string> jsonSchemaGrammar(absl::string_view text) {
+absl::StatusOr<std::string> jsonSchemaGrammar(absl::string_view text,
+                                              GrammarWork &work) {
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaDocument> document,
-                          SchemaDocument::parse(text));
-  return SchemaTranslator(*document).translate();
+                          SchemaDocument::parse(text, work));
+  return SchemaTranslator(*document, work).translate();
 }
 
 } // namespace llamac

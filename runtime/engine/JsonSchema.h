@@ -9,6 +9,8 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_JSONSCHEMA_H
 #define LLAMAC_RUNTIME_ENGINE_JSONSCHEMA_H
 
+#include "runtime/engine/GrammarWork.h"
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -33,8 +35,9 @@ inline constexpr int maxJsonSpace = 16;
 /// nothing.
 ///
 /// Usage error, with the place as a JSON pointer, for what is no schema, for
-/// what is not supported, and where no value is valid.
-absl::StatusOr<std::string> jsonSchemaGrammar(absl::string_view text);
+/// what is not supported, and where no value is valid; and that of `work`.
+absl::StatusOr<std::string> jsonSchemaGrammar(absl::string_view text,
+                                              GrammarWork &work);
 
 } // namespace llamac
 

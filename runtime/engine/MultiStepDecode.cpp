@@ -66,7 +66,7 @@ private:
   size_t program;
   std::vector<int64_t> starts; ///< Lengths before the first step, by item.
   /// As of the queued steps; the batch's samplers are as of the taken ones.
-  std::vector<Sampler> samplers;
+  std::vector<ParamStream> streams;
   bool isGreedy = true;
   int64_t queued = 0, taken = 0; ///< Steps.
   int64_t paramSteps = 0;        ///< Steps whose params are on the device.
@@ -85,7 +85,7 @@ Engine::InFlightSteps::InFlightSteps(Engine &engine,
       program(engine.programFor(shape, RowKind::Decode)), tokens(batch.size()) {
   for (const DecodeItem &item : batch) {
     starts.push_back(item.sequence->length());
-    samplers.push_back(*item.sampler);
+    streams.push_back(item.sampler->params());
     isGreedy &= item.sampler->greedy();
   }
 }
@@ -163,7 +163,7 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
     const auto params =
         inputs.rows<SamplingParams>(InputRole::SamplingParams, count * rows);
     for (size_t i = 0; i < params.size(); ++i)
-      params[i] = samplers[i % rows].nextParams();
+      params[i] = streams[i % rows].next();
     paramSteps = count;
   }
   LLAMAC_RETURN_IF_ERROR(inputs.send([&](uint64_t offset, auto bytes) {

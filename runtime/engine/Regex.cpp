@@ -444,8 +444,10 @@ absl::StatusOr<CharSet> RegexParser::charClass() {
         return fail("a range whose end is before its beginning");
       first[0].second = last[0].first;
     }
-    set = unite(std::move(set), first);
+    set.insert(set.end(), first.begin(), first.end());
   }
+  // At once: one by one, a long class would take the square of its length.
+  set = unite(std::move(set), {});
   return isNegated ? without(anyChar(), set) : intersect(set, anyChar());
 }
 

@@ -16,6 +16,8 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_REGEX_H
 #define LLAMAC_RUNTIME_ENGINE_REGEX_H
 
+#include "runtime/engine/GrammarWork.h"
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -81,22 +83,26 @@ public:
   /// Strings of characters of `set`.
   static StringSet over(const CharSet &set);
   /// The strings in which `regex` matches anywhere. Usage error where the
-  /// automaton would be too large.
-  static absl::StatusOr<StringSet> matching(const Regex &regex);
+  /// automaton would be too large, and that of `work`.
+  static absl::StatusOr<StringSet> matching(const Regex &regex,
+                                            GrammarWork &work);
 
-  absl::StatusOr<StringSet> with(const StringSet &other) const;
+  /// Those of both. Errors: those of matching().
+  absl::StatusOr<StringSet> with(const StringSet &other,
+                                 GrammarWork &work) const;
   StringSet complement() const;
 
   bool isEmpty() const;
   bool contains(absl::string_view utf8) const;
   /// The state that begins is 0.
   const std::vector<State> &states() const { return automaton; }
+  int64_t bytes() const;
 
 private:
   /// Drops states that lead to no end.
   void trim();
   /// Makes states one that nothing tells apart.
-  void minimise();
+  absl::Status minimise(GrammarWork &work);
 
   std::vector<State> automaton{1};
 };

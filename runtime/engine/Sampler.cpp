@@ -147,19 +147,18 @@ absl::StatusOr<Sampler> Sampler::create(const SamplingOptions &options,
   }
   Sampler sampler(options, seed, stopIds);
   if (options.grammar) {
-    LLAMAC_ASSIGN_OR_RETURN(sampler.matcher.state,
-                            options.grammar->newMatcher());
+    LLAMAC_ASSIGN_OR_RETURN(sampler.matcher, options.grammar->newMatcher());
   }
   return sampler;
 }
 
 Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
                  absl::Span<const int32_t> stopIds)
-    : options(options), usedSeed(seed), random(seed),
+    : options(options), usedSeed(seed), stream(options, seed),
       stopIds(stopIds.begin(), stopIds.end()),
       adjusts(penalizes() || !options.logitBias.empty() ||
               options.minTokens > 0 || options.grammar) {
-  this->options.topK = std::max<int64_t>(options.topK, 0);
+  this->options.topK = stream.topK = std::max<int64_t>(options.topK, 0);
   onDevice = !adjusts && options.minP == 0 && options.logprobs < 0;
 }
 
@@ -168,17 +167,16 @@ bool Sampler::penalizes() const {
          options.presencePenalty != 0;
 }
 
-SamplingParams Sampler::nextParams() {
-  if (greedy())
+SamplingParams ParamStream::next() {
+  if (temperature == 0)
     return {};
   // Numbers that f32 does not hold make no difference.
   constexpr double least = std::numeric_limits<float>::min();
   constexpr double most = std::numeric_limits<float>::max();
   constexpr int64_t all = std::numeric_limits<int32_t>::max();
-  const double temperature = std::clamp(options.temperature, least, most);
-  return {static_cast<float>(temperature),
-          static_cast<int32_t>(std::min(options.topK, all)),
-          static_cast<float>(std::max(options.topP, least)),
+  return {static_cast<float>(std::clamp(temperature, least, most)),
+          static_cast<int32_t>(std::min(topK, all)),
+          static_cast<float>(std::max(topP, least)),
           static_cast<uint32_t>(random.nextUniform() * 0x1p32)};
 }
 
@@ -211,8 +209,8 @@ void Sampler::penalize() {
 }
 
 void Sampler::prepare() {
-  if (matcher.state && !prepared)
-    prepared = matcher.state->nextTokens(allowed);
+  if (matcher && !prepared)
+    prepared = matcher->nextTokens(allowed);
 }
 
 /// Makes those of `adjusted` that are not in `allowed` notAllowed.
@@ -233,7 +231,7 @@ void Sampler::ruleOut() {
 absl::Status Sampler::adjust(absl::Span<const float> logits) {
   adjusted.assign(logits.begin(), logits.end());
   const bool isEarly = chosenTokens < options.minTokens;
-  if (matcher.state) {
+  if (matcher) {
     prepare();
     LLAMAC_RETURN_IF_ERROR(*prepared);
     if (isEarly) {
@@ -264,7 +262,7 @@ absl::Status Sampler::adjust(absl::Span<const float> logits) {
 
 absl::Status Sampler::noneAllowedError() const {
   return usageError(
-      matcher.state
+      matcher
           ? "grammar: no token goes on with the answer, which is complete or "
             "needs characters that the vocabulary does not have"
           : "sampling: every token is a stop id, and fewer than min tokens "
@@ -279,12 +277,12 @@ absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
   const absl::Span<const float> row = adjusts ? adjusted : logits;
   int32_t id = 0;
   while (true) {
-    id = greedy() ? argmax(row) : choose(row, random.nextUniform());
+    id = greedy() ? argmax(row) : choose(row, stream.random.nextUniform());
     if (row[id] == notAllowed)
       return noneAllowedError();
-    if (!matcher.state)
+    if (!matcher)
       break;
-    LLAMAC_ASSIGN_OR_RETURN(const bool isAccepted, matcher.state->accept(id));
+    LLAMAC_ASSIGN_OR_RETURN(const bool isAccepted, matcher->accept(id));
     if (isAccepted)
       break;
     adjusted[id] = notAllowed;

@@ -114,6 +114,24 @@ struct SamplingParams {
 };
 static_assert(sizeof(SamplingParams) == 16, "four words of the plan's input");
 
+/// The params of an answer's tokens, one after the other.
+class ParamStream {
+public:
+  /// Each call takes the next random number. Numbers are rounded.
+  SamplingParams next();
+
+private:
+  friend class Sampler;
+  ParamStream(const SamplingOptions &options, uint64_t seed)
+      : temperature(options.temperature), topK(options.topK),
+        topP(options.topP), random(seed) {}
+
+  double temperature;
+  int64_t topK;
+  double topP;
+  RandomStream random;
+};
+
 /// Chooses the tokens of one answer. Samplers share nothing that changes: each
 /// may be used on a thread of its own.
 class Sampler {
@@ -153,9 +171,10 @@ public:
   /// sample; else logits are to be given to sample().
   bool samplesOnDevice() const { return onDevice; }
 
-  /// The params with which a plan samples as sample() would now; each call
-  /// takes the next random number. Numbers are rounded.
-  SamplingParams nextParams();
+  /// The params with which a plan samples as sample() would now, and goes on.
+  SamplingParams nextParams() { return stream.next(); }
+  /// Those that come next.
+  const ParamStream &params() const { return stream; }
 
   /// The token that `uniform`, in [0, 1), selects by temperature, minP, topK
   /// and topP.
@@ -166,22 +185,6 @@ public:
   bool greedy() const { return options.temperature == 0; }
 
 private:
-  /// A matcher that is copied with the sampler.
-  class Matcher {
-  public:
-    Matcher() = default;
-    Matcher(const Matcher &other)
-        : state(other.state ? other.state->clone() : nullptr) {}
-    Matcher(Matcher &&) = default;
-    Matcher &operator=(Matcher other) {
-      state = std::move(other.state);
-      return *this;
-    }
-    ~Matcher() = default;
-
-    std::unique_ptr<GrammarMatcher> state; ///< Null without a grammar.
-  };
-
   Sampler(const SamplingOptions &options, uint64_t seed,
           absl::Span<const int32_t> stopIds);
 
@@ -199,11 +202,11 @@ private:
 
   SamplingOptions options;
   uint64_t usedSeed;
-  RandomStream random;
+  ParamStream stream;
   std::vector<int32_t> stopIds;
   bool onDevice, adjusts;
   int64_t chosenTokens = 0;
-  Matcher matcher;
+  std::unique_ptr<GrammarMatcher> matcher; ///< Null without a grammar.
   TokenMask allowed;                    ///< By the grammar, of the next token.
   std::optional<absl::Status> prepared; ///< How that ended, once it is known.
   /// How often each token seen is in the answer.

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/JsonNumbers.h"
+#include "runtime/engine/SchemaFormats.h"
 #include "runtime/io/JsonReader.h"
 
 #include "absl/strings/ascii.h"
@@ -107,91 +108,7 @@ constexpr Keyword keywords[] = {
     {"uniqueItems", Shape::Refused},
 };
 
-struct Format {
-  absl::string_view name;
-  /// Strings that are certainly of it; empty: which ones is not known here.
-  const char *pattern;
-};
-
-/// Years from 0001 on; leap years by the Gregorian rule.
-#define LLAMAC_YEAR "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-#define LLAMAC_LEAP_YEAR                                                       \
-  "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|"                              \
-  "(?:0[48]|[2468][048]|[13579][26])00)"
-#define LLAMAC_DATE                                                            \
-  "(?:" LLAMAC_YEAR "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"       \
-  "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"         \
-  "|" LLAMAC_LEAP_YEAR "-02-29)"
-#define LLAMAC_TIME                                                            \
-  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?"               \
-  "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-#define LLAMAC_LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
-#define LLAMAC_HOST LLAMAC_LABEL "(?:\\." LLAMAC_LABEL "){0,5}"
-#define LLAMAC_BYTE "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define LLAMAC_GROUP "[0-9A-Fa-f]{1,4}"
-#define LLAMAC_URI_CHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})"
-#define LLAMAC_URI_TAIL                                                        \
-  LLAMAC_URI_CHAR "*(?:\\?(?:" LLAMAC_URI_CHAR "|\\?)*)?"                      \
-                  "(?:#(?:" LLAMAC_URI_CHAR "|\\?)*)?"
-#define LLAMAC_URI                                                             \
-  "[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?"                \
-  "(?:/" LLAMAC_URI_TAIL ")?|[A-Za-z0-9._~-]" LLAMAC_URI_TAIL ")"
-#define LLAMAC_URI_REFERENCE                                                   \
-  "(?:" LLAMAC_URI "|/(?:[A-Za-z0-9._~-]" LLAMAC_URI_TAIL                      \
-  ")?|[A-Za-z0-9._~-]+(?:/" LLAMAC_URI_TAIL ")?)"
-#define LLAMAC_EMAIL                                                           \
-  "[A-Za-z0-9_+-]{1,20}(?:\\.[A-Za-z0-9_+-]{1,20}){0,2}@" LLAMAC_HOST
-#define LLAMAC_POINTER "(?:/(?:[^~/\"\\\\\\x00-\\x1f]|~[01])*)*"
-#define LLAMAC_COUNT "[0-9]{1,4}"
-#define LLAMAC_DURATION_TIME                                                   \
-  "T(?:" LLAMAC_COUNT "H(?:" LLAMAC_COUNT "M(?:" LLAMAC_COUNT                  \
-  "S)?)?|" LLAMAC_COUNT "M(?:" LLAMAC_COUNT "S)?|" LLAMAC_COUNT "S)"
-
-constexpr Format formats[] = {
-    {"date", LLAMAC_DATE},
-    {"date-time", LLAMAC_DATE "T" LLAMAC_TIME},
-    {"duration", "P(?:(?:" LLAMAC_COUNT "Y(?:" LLAMAC_COUNT "M(?:" LLAMAC_COUNT
-                 "D)?)?|" LLAMAC_COUNT "M(?:" LLAMAC_COUNT "D)?|" LLAMAC_COUNT
-                 "D)(?:" LLAMAC_DURATION_TIME ")?|" LLAMAC_DURATION_TIME
-                 "|" LLAMAC_COUNT "W)"},
-    {"email", LLAMAC_EMAIL},
-    {"hostname", LLAMAC_HOST},
-    {"idn-email", LLAMAC_EMAIL},
-    {"idn-hostname", LLAMAC_HOST},
-    {"ipv4", LLAMAC_BYTE "(?:\\." LLAMAC_BYTE "){3}"},
-    {"ipv6",
-     "(?:(?:" LLAMAC_GROUP ":){7}" LLAMAC_GROUP "|(?:" LLAMAC_GROUP
-     ":){1,7}:|(?:" LLAMAC_GROUP ":){1,6}:" LLAMAC_GROUP "|(?:" LLAMAC_GROUP
-     ":){1,5}(?::" LLAMAC_GROUP "){1,2}|(?:" LLAMAC_GROUP
-     ":){1,4}(?::" LLAMAC_GROUP "){1,3}|(?:" LLAMAC_GROUP
-     ":){1,3}(?::" LLAMAC_GROUP "){1,4}|(?:" LLAMAC_GROUP
-     ":){1,2}(?::" LLAMAC_GROUP "){1,5}|" LLAMAC_GROUP ":(?::" LLAMAC_GROUP
-     "){1,6}|:(?:(?::" LLAMAC_GROUP "){1,7}|:))"},
-    {"iri", LLAMAC_URI},
-    {"iri-reference", LLAMAC_URI_REFERENCE},
-    {"json-pointer", LLAMAC_POINTER},
-    {"regex", "[A-Za-z0-9_ ]*"},
-    {"relative-json-pointer", "(?:0|[1-9][0-9]{0,4})(?:#|" LLAMAC_POINTER ")"},
-    {"time", LLAMAC_TIME},
-    {"uri", LLAMAC_URI},
-    {"uri-reference", LLAMAC_URI_REFERENCE},
-    {"uri-template", "(?:" LLAMAC_URI_CHAR "|\\{[A-Za-z0-9_]+\\})*"},
-    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"},
-};
-
 } // namespace
-
-const char *formatPattern(absl::string_view name) {
-  for (const Format &format : formats)
-    if (format.name == name)
-      return format.pattern;
-  return nullptr;
-}
-
-/// A regex that matches a string of the format `name` as a whole.
-static std::string wholeFormat(absl::string_view name) {
-  return absl::StrCat("^(?:", formatPattern(name), ")$");
-}
 
 static const Keyword *findKeyword(absl::string_view name) {
   const auto *found = std::find_if(
@@ -268,11 +185,15 @@ static std::string escaped(absl::string_view name) {
   return absl::StrReplaceAll(name, {{"~", "~0"}, {"/", "~1"}});
 }
 
+static std::string shownWhole(const OrderedJson &value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/true,
+                    OrderedJson::error_handler_t::replace);
+}
+
 /// A value as messages have it.
 static std::string shown(const OrderedJson &value) {
   constexpr size_t most = 60;
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
-                                OrderedJson::error_handler_t::replace);
+  std::string text = shownWhole(value);
   if (text.size() > most)
     text = absl::StrCat(text.substr(0, most), "...");
   return text;
@@ -395,6 +316,8 @@ absl::Status SchemaDocument::check(const OrderedJson &schema,
     resource = &schema;
   if (!schemas.try_emplace(&schema, Known{place, resource}).second)
     return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(
+      work.take(static_cast<int64_t>(sizeof(Known) + place.size())));
   if (schema.is_boolean())
     return absl::OkStatus();
   for (auto part = schema.begin(); part != schema.end(); ++part)
@@ -411,12 +334,12 @@ absl::Status SchemaDocument::check(const OrderedJson &schema,
 }
 
 absl::StatusOr<std::unique_ptr<SchemaDocument>>
-SchemaDocument::parse(absl::string_view text) {
+SchemaDocument::parse(absl::string_view text, GrammarWork &work) {
   // Its tree has members by name, and an answer has them in their order.
   if (const absl::Status status = parseJson("schema", text).status();
       !status.ok())
     return usageError(status.message());
-  std::unique_ptr<SchemaDocument> result(new SchemaDocument);
+  std::unique_ptr<SchemaDocument> result(new SchemaDocument(work));
   result->document =
       OrderedJson::parse(text.begin(), text.end(), /*cb=*/nullptr,
                          /*allow_exceptions=*/false);
@@ -470,6 +393,7 @@ SchemaDocument::resolve(const OrderedJson &schema) {
   std::string place = schemas.at(target).place;
   if (!resource.empty()) {
     target = nullptr;
+    LLAMAC_RETURN_IF_ERROR(work.spend(static_cast<int64_t>(schemas.size())));
     for (const auto &[known, about] : schemas)
       if (const OrderedJson *id = member(*known, "$id");
           id && about.resource == known && textOf(*id) == resource) {
@@ -540,12 +464,20 @@ absl::Status SchemaDocument::expand(const SchemaPart &part,
   if (path.size() > most)
     return errorAt(schema, absl::StrCat("expected at most ", most,
                                         " references one after the other"));
+  // What was expanded once, by another way, is there with all its parts.
+  const SchemaPart own{&schema, SchemaPart::Own};
+  if (std::find(found.begin(), found.end(), own) != found.end())
+    return absl::OkStatus();
+  // Each part is looked for among the others.
+  constexpr size_t partsAStep = 64;
+  LLAMAC_RETURN_IF_ERROR(
+      work.spend(1 + static_cast<int64_t>(found.size() / partsAStep)));
   path.push_back(&schema);
   if (member(schema, "$ref")) {
     LLAMAC_ASSIGN_OR_RETURN(const OrderedJson *const target, resolve(schema));
     LLAMAC_RETURN_IF_ERROR(expand({target}, path, found, isFalse));
   }
-  add({&schema, SchemaPart::Own});
+  add(own);
   if (const OrderedJson *all = member(schema, "allOf"))
     for (const OrderedJson &one : *all)
       LLAMAC_RETURN_IF_ERROR(expand({&one}, path, found, isFalse));
@@ -577,12 +509,13 @@ SchemaDocument::pattern(const OrderedJson &schema, const std::string &pattern) {
     return &found->second;
   const auto make = [&]() -> absl::StatusOr<StringSet> {
     LLAMAC_ASSIGN_OR_RETURN(const Regex regex, parseRegex(pattern));
-    return StringSet::matching(regex);
+    return StringSet::matching(regex, work);
   };
   absl::StatusOr<StringSet> made = make();
   if (!made.ok())
     return errorAt(schema, absl::StrCat("pattern ", shown(pattern), ": ",
                                         made.status().message()));
+  LLAMAC_RETURN_IF_ERROR(work.take(made->bytes()));
   return &(patterns[pattern] = *std::move(made));
 }
 
@@ -593,7 +526,7 @@ SchemaDocument::strings(const std::vector<const OrderedJson *> &owns,
   int64_t least = 0, most = -1;
   const OrderedJson *last = &document;
   const auto narrow = [&](const StringSet &by) -> absl::Status {
-    absl::StatusOr<StringSet> both = all.with(by);
+    absl::StatusOr<StringSet> both = all.with(by, work);
     if (!both.ok())
       return errorAt(*last, both.status().message());
     all = *std::move(both);
@@ -630,9 +563,61 @@ SchemaDocument::strings(const std::vector<const OrderedJson *> &owns,
 // Values
 //===----------------------------------------------------------------------===//
 
-static bool areEqual(const OrderedJson &a, const OrderedJson &b) {
-  // Objects are so in any order of their members.
-  return nlohmann::json(a) == nlohmann::json(b);
+/// Adds text to `to` that is the same for all that is equal to `value`: 1.0 is
+/// equal to 1, and objects are in any order of their members.
+static void addCanonical(const OrderedJson &value, std::string &to) {
+  if (value.is_number()) {
+    const Decimal number = Decimal::of(value);
+    absl::StrAppend(&to, number.isNegative ? "-" : "", number.whole, ".",
+                    number.fraction);
+  } else if (value.is_object()) {
+    std::map<std::string, const OrderedJson *> members;
+    for (auto one = value.begin(); one != value.end(); ++one)
+      members.emplace(shownWhole(one.key()), &one.value());
+    to += '{';
+    for (const auto &[name, one] : members) {
+      absl::StrAppend(&to, name, ":");
+      addCanonical(*one, to);
+      to += ',';
+    }
+    to += '}';
+  } else if (value.is_array()) {
+    to += '[';
+    for (const OrderedJson &one : value) {
+      addCanonical(one, to);
+      to += ',';
+    }
+    to += ']';
+  } else {
+    to += shownWhole(value);
+  }
+}
+
+/// Whether `value` is equal to one of those that keyword `name` of `schema`,
+/// const or enum, names.
+absl::StatusOr<bool> SchemaDocument::isListed(const OrderedJson &value,
+                                              const OrderedJson &schema,
+                                              absl::string_view name) {
+  const OrderedJson &values = *member(schema, name);
+  const auto canonical = [&](const OrderedJson &one) {
+    std::string text;
+    addCanonical(one, text);
+    return text;
+  };
+  const auto [known, isNew] = listed.try_emplace(&values);
+  if (isNew && name == "const") {
+    known->second.insert(canonical(values));
+  } else if (isNew) {
+    for (const OrderedJson &one : values) {
+      std::string text = canonical(one);
+      LLAMAC_RETURN_IF_ERROR(
+          work.take(static_cast<int64_t>(sizeof(text) + text.size())));
+      known->second.insert(std::move(text));
+    }
+  }
+  const std::string text = canonical(value);
+  LLAMAC_RETURN_IF_ERROR(work.spend(static_cast<int64_t>(text.size())));
+  return known->second.contains(text);
 }
 
 /// Whether `count` is within the bounds that `least` and `most` name.
@@ -656,6 +641,7 @@ absl::StatusOr<bool> SchemaDocument::holds(const OrderedJson &value,
   constexpr int64_t maxHeld = 1'000'000;
   if (parts.empty())
     return true;
+  LLAMAC_RETURN_IF_ERROR(work.spend());
   if (depth > maxDepth || ++steps > maxHeld)
     return errorAt(*parts.front().schema,
                    "the values of the schema take too long to check");
@@ -688,13 +674,12 @@ absl::StatusOr<bool> SchemaDocument::holds(const OrderedJson &value,
 absl::StatusOr<bool> SchemaDocument::holdsOwn(const OrderedJson &value,
                                               const OrderedJson &schema,
                                               int depth) {
-  if (const OrderedJson *only = member(schema, "const");
-      only && !areEqual(value, *only))
-    return false;
-  if (const OrderedJson *some = member(schema, "enum");
-      some && std::none_of(some->begin(), some->end(),
-                           [&](auto &one) { return areEqual(value, one); }))
-    return false;
+  for (const char *name : {"const", "enum"})
+    if (member(schema, name)) {
+      LLAMAC_ASSIGN_OR_RETURN(const bool isOne, isListed(value, schema, name));
+      if (!isOne)
+        return false;
+    }
   if (!(typesOf(schema) & typeOfValue(value)))
     return false;
   if (value.is_number()) {
@@ -725,6 +710,7 @@ absl::StatusOr<bool> SchemaDocument::holdsOwn(const OrderedJson &value,
     for (const std::string &regex : regexes) {
       LLAMAC_ASSIGN_OR_RETURN(const StringSet *const set,
                               pattern(schema, regex));
+      LLAMAC_RETURN_IF_ERROR(work.spend(static_cast<int64_t>(text.size())));
       if (!set->contains(text))
         return false;
     }
@@ -789,6 +775,7 @@ absl::StatusOr<SchemaParts> SchemaDocument::valueOf(const OrderedJson &schema,
     for (auto one = some->begin(); one != some->end(); ++one) {
       LLAMAC_ASSIGN_OR_RETURN(const StringSet *const set,
                               pattern(schema, one.key()));
+      LLAMAC_RETURN_IF_ERROR(work.spend(static_cast<int64_t>(name.size())));
       if (set->contains(name))
         parts.push_back({&one.value()});
     }

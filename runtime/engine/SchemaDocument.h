@@ -15,9 +15,11 @@
 #ifndef LLAMAC_RUNTIME_ENGINE_SCHEMADOCUMENT_H
 #define LLAMAC_RUNTIME_ENGINE_SCHEMADOCUMENT_H
 
+#include "runtime/engine/GrammarWork.h"
 #include "runtime/engine/Regex.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -64,9 +66,10 @@ using SchemaParts = std::vector<SchemaPart>;
 class SchemaDocument {
 public:
   /// Usage error for text that is no JSON, with its offset, and, with the place
-  /// as a JSON pointer, for what is no schema or uses what is not supported.
+  /// as a JSON pointer, for what is no schema or uses what is not supported;
+  /// and of each function that of `work`, which outlives the result.
   static absl::StatusOr<std::unique_ptr<SchemaDocument>>
-  parse(absl::string_view text);
+  parse(absl::string_view text, GrammarWork &work);
 
   const OrderedJson &root() const { return document; }
 
@@ -96,7 +99,7 @@ public:
   strings(const std::vector<const OrderedJson *> &schemas, bool skipsFormats);
 
 private:
-  SchemaDocument() = default;
+  explicit SchemaDocument(GrammarWork &work) : work(work) {}
 
   absl::Status check(const OrderedJson &schema, const std::string &place,
                      const OrderedJson *resource);
@@ -109,6 +112,9 @@ private:
   absl::Status expand(const SchemaPart &part,
                       std::vector<const OrderedJson *> &path,
                       SchemaParts &found, bool &isFalse);
+  absl::StatusOr<bool> isListed(const OrderedJson &value,
+                                const OrderedJson &schema,
+                                absl::string_view name);
   absl::StatusOr<bool> holdsOwn(const OrderedJson &value,
                                 const OrderedJson &schema, int depth);
   absl::StatusOr<bool> holdsArray(const OrderedJson &value,
@@ -121,10 +127,14 @@ private:
     const OrderedJson *resource; ///< To which its references are relative.
   };
 
+  GrammarWork &work;
   OrderedJson document;
   absl::flat_hash_map<const OrderedJson *, Known> schemas;
   std::vector<const OrderedJson *> references; ///< Schemas whose $ref is open.
   std::map<std::string, StringSet> patterns;
+  /// By an enum or const, its values, as text that equal ones share.
+  absl::flat_hash_map<const OrderedJson *, absl::flat_hash_set<std::string>>
+      listed;
   int64_t steps = 0; ///< Of holds().
 };
 
@@ -133,10 +143,6 @@ unsigned typesOf(const OrderedJson &schema);
 
 /// The type that `keyword` speaks of; 0 for one of all types or of none.
 unsigned typeOfKeyword(absl::string_view keyword);
-
-/// Matches, as a whole, strings of the format `name`; null where there is no
-/// such format. None of them needs an escape in JSON.
-const char *formatPattern(absl::string_view name);
 
 /// The member `name` of `schema`, or null.
 const OrderedJson *member(const OrderedJson &schema, absl::string_view name);

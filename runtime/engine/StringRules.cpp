@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <map>
@@ -32,8 +31,10 @@ static constexpr std::pair<char, char> shortEscapes[] = {
     {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'},
 };
 
-/// One character of `set`, as JSON has it.
-static std::string encoded(const CharSet &set) {
+/// One character of `set`, as JSON has it: alternatives. As a choice within a
+/// sequence they would be a rule by themselves, and XGrammar does not know of
+/// tokens that go on behind it before it follows them.
+static std::vector<std::string> encoded(const CharSet &set) {
   std::vector<std::string> alternatives;
   if (const CharSet raw = without(set, escaped()); !raw.empty())
     alternatives.push_back(ebnfClass(raw));
@@ -49,12 +50,26 @@ static std::string encoded(const CharSet &set) {
   }
   if (!letters.empty())
     alternatives.push_back(absl::StrCat("\"\\\\\" ", ebnfClass(letters)));
-  for (const auto &[first, last] : rest)
-    for (uint32_t c = first; c <= last; ++c)
-      alternatives.push_back(absl::StrFormat("\"\\\\u%04x\"", c));
-  return alternatives.size() == 1
-             ? alternatives[0]
-             : absl::StrCat("(", absl::StrJoin(alternatives, " | "), ")");
+  // Those of control come by their codes, of which the last digit is a class.
+  for (uint32_t row = 0; row <= 0x1F; row += 16) {
+    CharSet digits;
+    for (const auto &[first, last] : intersect(rest, {{row, row + 15}}))
+      for (uint32_t c = first; c <= last; ++c) {
+        const auto digit = static_cast<uint32_t>("0123456789abcdef"[c - row]);
+        digits.emplace_back(digit, digit);
+      }
+    if (!digits.empty())
+      alternatives.push_back(absl::StrFormat("\"\\\\u00%x\" %s", row / 16,
+                                             ebnfClass(unite(digits, {}))));
+  }
+  return alternatives;
+}
+
+/// `parts`, each followed by `rule`.
+static void addBefore(int rule, const std::vector<std::string> &parts,
+                      std::vector<Items> &to) {
+  for (const std::string &part : parts)
+    to.push_back({part, rule});
 }
 
 /// Escapes of one code point: no half of a pair stands alone.
@@ -83,14 +98,51 @@ int StringRules::rest(bool isName) {
   return rule;
 }
 
+int StringRules::restOfLength(int64_t least, int64_t most) {
+  if (least == 0 && most < 0)
+    return rest(false);
+  if (const auto known = rests.find({least, most}); known != rests.end())
+    return known->second;
+  std::vector<Items> alternatives;
+  // A rule for each length is the fastest to follow, and takes long to compile.
+  constexpr int64_t longestChain = 16;
+  if (least == 0 && most > longestChain) {
+    // An escape counts as all of its characters.
+    if (freely < 0) {
+      freely = rules.add();
+      std::vector<Items> goingOn = {{"\"\""}};
+      addBefore(freely, encoded(anyChar()), goingOn);
+      rules.define(freely, std::move(goingOn));
+    }
+    const int limited = rules.add({{freely}});
+    rules.limitChars(limited, most);
+    alternatives.push_back({limited, "\"\\\"\""});
+  } else {
+    if (least == 0)
+      alternatives.push_back({"\"\\\"\""});
+    if (most != 0)
+      addBefore(restOfLength(std::max<int64_t>(least - 1, 0),
+                             most < 0 ? -1 : most - 1),
+                encoded(anyChar()), alternatives);
+  }
+  return rests[{least, most}] = rules.add(std::move(alternatives));
+}
+
 int StringRules::ofLength(int64_t least, int64_t most) {
   if (least == 0 && most < 0) {
     if (any < 0)
       any = rules.add({{"\"\\\"\"", rest(false)}});
     return any;
   }
-  if (character < 0)
-    character = rules.add({{encoded(anyChar())}});
+  constexpr int64_t longestChain = 64;
+  if (least <= longestChain)
+    return rules.add({{"\"\\\"\"", restOfLength(least, most)}});
+  if (character < 0) {
+    std::vector<Items> parts;
+    for (const std::string &part : encoded(anyChar()))
+      parts.push_back({part});
+    character = rules.add(std::move(parts));
+  }
   return rules.add({{"\"\\\"\"", {character, least, most}, "\"\\\"\""}});
 }
 
@@ -113,7 +165,8 @@ int StringRules::of(const StringSet &set) {
   // A state that is only passed through stands in the one before it.
   const auto isPassage = [&](int i) {
     return i != 0 && entries[i] == 1 && !states[i].isEnd &&
-           arrows[i].size() == 1 && !arrows[i].contains(i);
+           arrows[i].size() == 1 && !arrows[i].contains(i) &&
+           encoded(arrows[i].begin()->second).size() == 1;
   };
   for (int i = 0; i < count; ++i) {
     const auto loop = arrows[i].find(i);
@@ -128,21 +181,27 @@ int StringRules::of(const StringSet &set) {
     for (const auto &[to, chars] : arrows[i]) {
       if (to == i)
         continue;
-      Items sequence = {encoded(chars)};
+      Items behind;
       int next = to;
       while (isPassage(next)) {
-        sequence.push_back(encoded(arrows[next].begin()->second));
+        behind.push_back(encoded(arrows[next].begin()->second).front());
         next = arrows[next].begin()->first;
       }
-      sequence.push_back(rule[next]);
-      alternatives.push_back(std::move(sequence));
+      behind.push_back(rule[next]);
+      for (const std::string &part : encoded(chars)) {
+        Items sequence = {part};
+        sequence.insert(sequence.end(), behind.begin(), behind.end());
+        alternatives.push_back(std::move(sequence));
+      }
     }
-    if (loop != arrows[i].end()) {
+    if (loop == arrows[i].end()) {
+      rules.define(rule[i], std::move(alternatives));
+    } else if (const auto parts = encoded(loop->second); parts.size() == 1) {
       // As a repetition: a rule for each character would be left for each.
       const int tail = rules.add(std::move(alternatives));
-      rules.define(rule[i],
-                   {{absl::StrCat("(", encoded(loop->second), ")*"), tail}});
+      rules.define(rule[i], {{absl::StrCat("(", parts.front(), ")*"), tail}});
     } else {
+      addBefore(rule[i], parts, alternatives);
       rules.define(rule[i], std::move(alternatives));
     }
   }

@@ -12,6 +12,9 @@
 #include "runtime/engine/GrammarRules.h"
 #include "runtime/engine/Regex.h"
 
+#include <map>
+#include <utility>
+
 namespace llamac {
 
 /// Characters of names that a schema does not list: none of control, of which
@@ -33,9 +36,12 @@ public:
 private:
   /// The rest of any string, with its end; of nameChars() where it `isName`.
   int rest(bool isName);
+  /// The same with `least` to `most` characters.
+  int restOfLength(int64_t least, int64_t most);
 
   GrammarRules &rules;
-  int any = -1, anyRest = -1, nameRest = -1, character = -1;
+  int any = -1, anyRest = -1, nameRest = -1, character = -1, freely = -1;
+  std::map<std::pair<int64_t, int64_t>, int> rests; ///< By length.
 };
 
 } // namespace llamac

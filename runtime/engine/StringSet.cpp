@@ -53,6 +53,8 @@ struct Step {
 
 class Determiniser {
 public:
+  explicit Determiniser(GrammarWork &budget) : budget(budget) {}
+
   absl::StatusOr<std::vector<StringSet::State>> run(const Regex &regex);
 
 private:
@@ -73,6 +75,7 @@ private:
   std::map<Set, int> known;
   std::vector<Set> sets;
   size_t work = 0;
+  GrammarWork &budget;
 };
 
 } // namespace
@@ -220,6 +223,8 @@ Determiniser::run(const Regex &regex) {
       if (next.empty())
         continue;
       next = closure(std::move(next), false, false);
+      LLAMAC_RETURN_IF_ERROR(
+          budget.spend(static_cast<int64_t>(set.size() + next.size())));
       work += next.size();
       const StringSet::Arrow arrow{cuts[cut], cuts[cut + 1] - 1,
                                    stateOf(std::move(next))};
@@ -234,11 +239,12 @@ Determiniser::run(const Regex &regex) {
   return states;
 }
 
-absl::StatusOr<StringSet> StringSet::matching(const Regex &regex) {
+absl::StatusOr<StringSet> StringSet::matching(const Regex &regex,
+                                              GrammarWork &work) {
   StringSet set;
-  LLAMAC_ASSIGN_OR_RETURN(set.automaton, Determiniser().run(regex));
+  LLAMAC_ASSIGN_OR_RETURN(set.automaton, Determiniser(work).run(regex));
   set.trim();
-  set.minimise();
+  LLAMAC_RETURN_IF_ERROR(set.minimise(work));
   return set;
 }
 
@@ -313,7 +319,8 @@ StringSet StringSet::of(absl::Span<const std::string> texts) {
   return set;
 }
 
-absl::StatusOr<StringSet> StringSet::with(const StringSet &other) const {
+absl::StatusOr<StringSet> StringSet::with(const StringSet &other,
+                                          GrammarWork &work) const {
   StringSet both;
   both.automaton.clear();
   std::map<std::pair<int, int>, int> known;
@@ -341,12 +348,14 @@ absl::StatusOr<StringSet> StringSet::with(const StringSet &other) const {
         state.arrows.push_back({first, last, stateOf(one->to, two->to)});
       ++(one->last < two->last ? one : two);
     }
+    LLAMAC_RETURN_IF_ERROR(
+        work.spend(static_cast<int64_t>(1 + state.arrows.size())));
     both.automaton.push_back(std::move(state));
   }
   both.trim();
   if (both.automaton.size() > maxStates)
     return tooLarge();
-  both.minimise();
+  LLAMAC_RETURN_IF_ERROR(both.minimise(work));
   return both;
 }
 
@@ -430,12 +439,19 @@ void StringSet::trim() {
   automaton = std::move(kept);
 }
 
-void StringSet::minimise() {
+int64_t StringSet::bytes() const {
+  size_t bytes = automaton.size() * sizeof(State);
+  for (const State &state : automaton)
+    bytes += state.arrows.size() * sizeof(Arrow);
+  return static_cast<int64_t>(bytes);
+}
+
+absl::Status StringSet::minimise(GrammarWork &work) {
   // Moore's way takes a round for each step of a chain, so that a large
   // automaton stays as it is.
   constexpr size_t most = 600;
   if (automaton.size() > most)
-    return;
+    return absl::OkStatus();
   std::vector<int> classes(automaton.size());
   for (size_t i = 0; i < automaton.size(); ++i)
     classes[i] = automaton[i].isEnd;
@@ -449,6 +465,7 @@ void StringSet::minimise() {
       auto &arrows = signature.second;
       for (const Arrow &arrow : automaton[i].arrows) {
         const int to = classes[arrow.to];
+        LLAMAC_RETURN_IF_ERROR(work.spend());
         const size_t size = arrows.size();
         if (size && arrows[size - 1] == to &&
             arrows[size - 2] + 1 == arrow.first)
@@ -485,6 +502,7 @@ void StringSet::minimise() {
     }
   }
   automaton = std::move(merged);
+  return absl::OkStatus();
 }
 
 } // namespace llamac

@@ -7,15 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // The only file that sees XGrammar, which reports errors by exceptions. As
-// scripts/setup.sh builds it, it gives messages to the functions below, and
-// asks them whether to go on: some grammars are never compiled, and some
-// answers take a time that grows with every token. A warning is about something
-// that it leaves out of a schema or regex: that is an error here.
+// scripts/setup.sh builds it, it gives messages to the functions below, asks
+// them whether to go on, and has its memory from them: some grammars are never
+// compiled, some take all memory, and some answers take a time that grows with
+// every token. A warning is about something that it leaves out of a schema or
+// regex: that is an error here.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Status.h"
 #include "runtime/engine/Grammar.h"
+#include "runtime/engine/GrammarWork.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -24,8 +26,8 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <stdexcept>
-#include <time.h>
 #include <xgrammar/compiler.h>
 #include <xgrammar/matcher.h>
 
@@ -39,9 +41,14 @@ namespace {
 
 /// A call of XGrammar by this thread.
 struct Call {
-  std::string warning; ///< The first one.
-  double end;          ///< By threadSeconds().
-  uint32_t checks = 0;
+  GrammarWork &work;
+  std::string warning = {}; ///< The first one.
+};
+
+/// What XGrammar is left by.
+struct WorkError : std::bad_alloc {
+  explicit WorkError(absl::Status status) : status(std::move(status)) {}
+  absl::Status status;
 };
 
 } // namespace
@@ -52,13 +59,13 @@ static Call *&currentCall() {
   return call;
 }
 
-/// Seconds of a processor that this thread has used.
-static double threadSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) +
-         1e-9 * static_cast<double>(time.tv_nsec);
+static void throwIfOver(absl::Status status) {
+  if (!status.ok())
+    throw WorkError(std::move(status));
 }
+
+/// What an allocation takes beside its bytes, about.
+static constexpr int64_t allocationBytes = 16;
 
 } // namespace llamac
 
@@ -71,6 +78,8 @@ void LogMessageImpl(const std::string &file, int line, int level,
 [[noreturn]] void LogFatalImpl(const std::string &file, int line,
                                const std::string &message);
 void CheckTimeLimit();
+void *Allocate(size_t bytes);
+void Deallocate(void *memory, size_t bytes);
 // NOLINTEND(readability-identifier-naming)
 
 void LogMessageImpl(const std::string & /*file*/, int /*line*/, int level,
@@ -87,13 +96,30 @@ void LogFatalImpl(const std::string & /*file*/, int /*line*/,
 }
 
 void CheckTimeLimit() {
-  // Each time would take longer than what is asked about.
-  constexpr uint32_t interval = 4096;
-  llamac::Call *call = llamac::currentCall();
-  if (call && ++call->checks % interval == 0 &&
-      llamac::threadSeconds() > call->end)
-    throw std::runtime_error("it takes too long to follow; make it simpler or "
-                             "less ambiguous");
+  if (llamac::Call *call = llamac::currentCall())
+    llamac::throwIfOver(call->work.spend());
+}
+
+void *Allocate(size_t bytes) {
+  if (llamac::Call *call = llamac::currentCall()) {
+    const auto taken = static_cast<int64_t>(bytes) + llamac::allocationBytes;
+    absl::Status status = call->work.take(taken);
+    status.Update(call->work.spend());
+    if (!status.ok())
+      call->work.giveBack(taken);
+    llamac::throwIfOver(std::move(status));
+  }
+  // Where there is none, this is the request's error, not the end.
+  void *const memory = operator new(bytes, std::nothrow);
+  if (!memory)
+    throw std::bad_alloc();
+  return memory;
+}
+
+void Deallocate(void *memory, size_t bytes) {
+  if (llamac::Call *call = llamac::currentCall(); call && memory)
+    call->work.giveBack(static_cast<int64_t>(bytes) + llamac::allocationBytes);
+  operator delete(memory);
 }
 
 } // namespace xgrammar
@@ -111,16 +137,18 @@ static absl::Status errorOf(absl::string_view message) {
       absl::StrReplaceAll(message.substr(0, most), {{"\n", " "}})));
 }
 
-/// What `function` gives within `seconds`; an exception, or a warning where it
+/// What `function` gives within `work`; an exception, or a warning where it
 /// `isStrict`, as an error.
 template <typename Function>
-static auto guarded(double seconds, bool isStrict, Function function)
+static auto guarded(GrammarWork &work, bool isStrict, Function function)
     -> absl::StatusOr<decltype(function())> {
-  Call call{.warning = {}, .end = threadSeconds() + seconds};
+  Call call{work};
   currentCall() = &call;
   absl::StatusOr<decltype(function())> result = absl::UnknownError("");
   try {
     result = function();
+  } catch (const WorkError &error) {
+    result = error.status;
   } catch (const std::bad_alloc &) {
     result = memoryError("there is not enough memory for it");
   } catch (const std::exception &error) {
@@ -143,23 +171,18 @@ public:
   XGrammarMatcher(xgrammar::GrammarMatcher matcher, int64_t vocabSize,
                   const GrammarLimits &limits)
       : matcher(std::move(matcher)), vocabSize(vocabSize),
-        secondsLeft(limits.answerSeconds), tokenSeconds(limits.tokenSeconds) {}
+        seconds(limits.answerSeconds), tokenSeconds(limits.tokenSeconds),
+        mostBytes(limits.compileBytes) {}
 
-  std::unique_ptr<GrammarMatcher> clone() const override {
-    return std::make_unique<XGrammarMatcher>(
-        matcher.Fork(), vocabSize,
-        GrammarLimits{.answerSeconds = secondsLeft,
-                      .tokenSeconds = tokenSeconds});
-  }
   absl::Status nextTokens(TokenMask &mask) override;
   absl::StatusOr<bool> accept(int32_t id) override;
 
 private:
-  /// What `function` gives within the seconds left.
+  /// What `function` gives within the seconds that are left.
   template <typename Function> absl::StatusOr<bool> timed(Function function) {
-    const double start = threadSeconds();
-    absl::StatusOr<bool> result = guarded(secondsLeft, false, function);
-    secondsLeft -= threadSeconds() - start;
+    GrammarWork work(seconds, mostBytes, nullptr, usedSeconds);
+    absl::StatusOr<bool> result = guarded(work, false, function);
+    usedSeconds = work.usedSeconds();
     if (!result.ok())
       return withContext(result.status(), "grammar");
     return result;
@@ -167,33 +190,39 @@ private:
 
   xgrammar::GrammarMatcher matcher;
   int64_t vocabSize;
-  double secondsLeft, tokenSeconds;
+  double seconds, usedSeconds = 0, tokenSeconds;
+  int64_t mostBytes;
 };
 
 class XGrammarGrammar final : public Grammar {
 public:
-  XGrammarGrammar(xgrammar::CompiledGrammar compiled,
+  /// `size` is what `compiled` takes.
+  XGrammarGrammar(xgrammar::CompiledGrammar compiled, int64_t size,
                   const GrammarLimits &limits)
-      : compiled(std::move(compiled)), info(this->compiled.GetTokenizerInfo()),
-        limits(limits), size(this->compiled.MemorySizeBytes()) {}
+      : compiled(std::move(compiled)), info(this->compiled->GetTokenizerInfo()),
+        limits(limits), size(size) {}
+  ~XGrammarGrammar() override {
+    compiled.reset();
+    giveMemoryBack(size);
+  }
 
   absl::StatusOr<std::unique_ptr<GrammarMatcher>> newMatcher() const override {
-    return guarded(
-        limits.answerSeconds, false, [&]() -> std::unique_ptr<GrammarMatcher> {
-          return std::make_unique<XGrammarMatcher>(
-              xgrammar::GrammarMatcher(compiled), info.GetVocabSize(), limits);
-        });
+    GrammarWork work(limits.answerSeconds, limits.compileBytes);
+    return guarded(work, false, [&]() -> std::unique_ptr<GrammarMatcher> {
+      return std::make_unique<XGrammarMatcher>(
+          xgrammar::GrammarMatcher(*compiled), info.GetVocabSize(), limits);
+    });
   }
-  uint64_t bytes() const override { return size; }
+  int64_t bytes() const override { return size; }
   absl::Span<const int32_t> stopIds() const override {
     return info.GetStopTokenIds();
   }
 
 private:
-  xgrammar::CompiledGrammar compiled;
+  std::optional<xgrammar::CompiledGrammar> compiled;
   xgrammar::TokenizerInfo info;
   GrammarLimits limits;
-  uint64_t size;
+  int64_t size;
 };
 
 class XGrammarBackend final : public GrammarCompiler::Backend {
@@ -204,29 +233,37 @@ public:
       : tokenizer(tokenizer), info(info), limits(limits) {}
 
   absl::StatusOr<std::shared_ptr<const Grammar>>
-  compile(const GrammarSource &source) const override;
+  compile(const GrammarSource &source, GrammarWork &work) override;
 
 private:
-  xgrammar::TokenizerInfo infoFor(absl::Span<const int32_t> controls) const;
+  const xgrammar::TokenizerInfo &infoFor(const std::vector<int32_t> &controls);
 
   const Tokenizer &tokenizer;
   xgrammar::TokenizerInfo info;
+  /// With the names of the control tokens that were named last.
+  std::optional<xgrammar::TokenizerInfo> namedInfo;
+  std::vector<int32_t> named;
   GrammarLimits limits;
 };
 
 } // namespace
 
-/// The vocabulary in which `controls` have their names as bytes.
-xgrammar::TokenizerInfo
-XGrammarBackend::infoFor(absl::Span<const int32_t> controls) const {
+/// The vocabulary in which `controls` have their names as bytes. Takes tens of
+/// megabytes, so that grammars share it.
+const xgrammar::TokenizerInfo &
+XGrammarBackend::infoFor(const std::vector<int32_t> &controls) {
   if (controls.empty())
     return info;
-  std::vector<std::string> vocabulary = info.GetDecodedVocab();
-  for (const int32_t id : controls)
-    vocabulary[static_cast<size_t>(id)] =
-        std::string(tokenizer.tokenBytes(id).value_or(""));
-  return {vocabulary, xgrammar::VocabType::RAW, info.GetVocabSize(),
-          info.GetStopTokenIds()};
+  if (!namedInfo || named != controls) {
+    std::vector<std::string> vocabulary = info.GetDecodedVocab();
+    for (const int32_t id : controls)
+      vocabulary[static_cast<size_t>(id)] =
+          std::string(tokenizer.tokenBytes(id).value_or(""));
+    namedInfo.emplace(vocabulary, xgrammar::VocabType::RAW, info.GetVocabSize(),
+                      info.GetStopTokenIds());
+    named = controls;
+  }
+  return *namedInfo;
 }
 
 absl::Status XGrammarMatcher::nextTokens(TokenMask &mask) {
@@ -247,7 +284,7 @@ absl::Status XGrammarMatcher::nextTokens(TokenMask &mask) {
 }
 
 absl::StatusOr<bool> XGrammarMatcher::accept(int32_t id) {
-  secondsLeft += tokenSeconds;
+  seconds += tokenSeconds;
   return timed([&] { return matcher.AcceptToken(id); });
 }
 
@@ -267,16 +304,26 @@ static xgrammar::Grammar parse(const GrammarSource &source) {
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>
-XGrammarBackend::compile(const GrammarSource &source) const {
+XGrammarBackend::compile(const GrammarSource &source, GrammarWork &work) {
   using Result = std::shared_ptr<const Grammar>;
   LLAMAC_ASSIGN_OR_RETURN(
-      Result grammar, guarded(limits.compileSeconds, true, [&]() -> Result {
-        // One thread: an exception of another would end the program.
-        xgrammar::GrammarCompiler compiler(infoFor(source.namedControls),
-                                           /*max_threads=*/1,
-                                           /*cache_enabled=*/false);
-        return std::make_shared<XGrammarGrammar>(
-            compiler.CompileGrammar(parse(source)), limits);
+      Result grammar, guarded(work, true, [&]() -> Result {
+        const xgrammar::TokenizerInfo &vocabulary =
+            infoFor(source.namedControls);
+        const int64_t before = work.heldBytes();
+        std::optional<xgrammar::CompiledGrammar> compiled;
+        {
+          // One thread: an exception of another would end the program.
+          xgrammar::GrammarCompiler compiler(vocabulary, /*max_threads=*/1,
+                                             /*cache_enabled=*/false);
+          compiled = compiler.CompileGrammar(parse(source));
+        }
+        // What XGrammar itself counts leaves out some.
+        const int64_t size =
+            std::max(static_cast<int64_t>(compiled->MemorySizeBytes()),
+                     work.heldBytes() - before);
+        return std::make_shared<XGrammarGrammar>(*std::move(compiled), size,
+                                                 limits);
       }));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<GrammarMatcher> matcher,
                           grammar->newMatcher());
@@ -303,9 +350,9 @@ newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
                             tokenizer.tokenBytes(id));
     vocabulary[id] = std::string(bytes);
   }
+  GrammarWork work(limits.compileSeconds, limits.compileBytes);
   return guarded(
-      limits.compileSeconds, false,
-      [&]() -> std::unique_ptr<GrammarCompiler::Backend> {
+      work, false, [&]() -> std::unique_ptr<GrammarCompiler::Backend> {
         return std::make_unique<XGrammarBackend>(
             tokenizer,
             xgrammar::TokenizerInfo(

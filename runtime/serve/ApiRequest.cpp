@@ -192,29 +192,12 @@ inField(absl::StatusOr<std::vector<int32_t>> made, absl::string_view field) {
 /// OpenAI's default for a completion.
 static constexpr int64_t completionTokens = 16;
 
-/// Compiles the grammar that `field` asks for, where its errors are told.
-static absl::Status compileGrammar(const ServedModel &model,
-                                   absl::string_view field, Request &request) {
-  auto compiled = model.model().grammars()->compile(*request.grammar);
-  if (!compiled.ok())
-    return withField(
-        absl::StartsWith(compiled.status().message(), absl::StrCat(field, ": "))
-            ? compiled.status()
-            : withContext(compiled.status(), field),
-        field);
-  request.options.sampling.grammar = *std::move(compiled);
-  return absl::OkStatus();
-}
-
-/// The same for the field of `object` that it has for this.
-static absl::Status compileGrammar(const JsonObject &object,
-                                   const ServedModel &model, Request &request) {
-  absl::string_view field = "response_format";
-  for (const absl::string_view own : {"json_schema", "regex", "grammar"})
-    if (object.has(own))
-      field = own;
-  return request.grammar ? compileGrammar(model, field, request)
-                         : absl::OkStatus();
+/// The field of `object` that asks for a grammar, if one does.
+static absl::string_view grammarField(const JsonObject &object) {
+  for (const absl::string_view field : {"json_schema", "regex", "grammar"})
+    if (object.has(field))
+      return field;
+  return "response_format";
 }
 
 /// The control tokens that the marks of calls are written by.
@@ -265,12 +248,10 @@ static absl::Status readConversation(const JsonObject &object,
     if (request.grammar ||
         std::ranges::none_of(chat.tools.tools, &Tool::isStrict))
       return absl::OkStatus();
-    auto grammar = strictCalls(chat.tools.tools, *to.tools);
-    if (!grammar.ok())
-      return withField(withContext(grammar.status(), "tools"), "tools");
-    request.grammar = *std::move(grammar);
+    request.grammar = strictCalls(chat.tools.tools, *to.tools);
     request.grammar->namedControls = request.options.namedControls;
-    return compileGrammar(*to.model, "tools", request);
+    to.grammarField = "tools";
+    return absl::OkStatus();
   }
   if (request.grammar)
     return object.fail("tool_choice", "no grammar beside a call that must come",
@@ -279,7 +260,7 @@ static absl::Status readConversation(const JsonObject &object,
   request.grammar =
       GrammarSource{GrammarSource::JsonSchema,
                     callSchema(chat.tools.tools, to.tools->arguments)};
-  LLAMAC_RETURN_IF_ERROR(compileGrammar(*to.model, "tools", request));
+  to.grammarField = "tools";
   if (*to.tools->open) {
     to.begun = absl::StrCat(to.tools->open, "\n");
     LLAMAC_ASSIGN_OR_RETURN(
@@ -387,7 +368,7 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
   LLAMAC_RETURN_IF_ERROR(readRequestFields(object, text, others, request));
   LLAMAC_RETURN_IF_ERROR(checkFixedFields(object));
   LLAMAC_RETURN_IF_ERROR(readStreaming(object, to));
-  LLAMAC_RETURN_IF_ERROR(compileGrammar(object, *to.model, request));
+  to.grammarField = std::string(grammarField(object));
   if (!to.isChat) {
     LLAMAC_RETURN_IF_ERROR(readCompletionFields(object, request));
     return readCompletion(object, request, to);
@@ -395,6 +376,21 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
   LLAMAC_RETURN_IF_ERROR(readChatFields(object, request));
   LLAMAC_RETURN_IF_ERROR(readConversation(object, text, to, request));
   to.requests.push_back(std::move(request));
+  return absl::OkStatus();
+}
+
+absl::Status
+takeGrammar(ApiRequest &request,
+            const absl::StatusOr<std::shared_ptr<const Grammar>> &compiled) {
+  const std::string &field = request.grammarField;
+  if (!compiled.ok())
+    return withField(
+        absl::StartsWith(compiled.status().message(), absl::StrCat(field, ": "))
+            ? compiled.status()
+            : withContext(compiled.status(), field),
+        field);
+  for (Request &one : request.requests)
+    one.options.sampling.grammar = *compiled;
   return absl::OkStatus();
 }
 

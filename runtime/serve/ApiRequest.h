@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,8 +37,10 @@ struct ApiRequest {
   bool isChat = false;
   bool streams = false;
   bool includesUsage = false; ///< A stream ends with it.
-  /// Each has its own prompt and as many answers as it says.
+  /// Each has its own prompt and as many answers as it says. They have one
+  /// grammar, which is still to be compiled, or none.
   std::vector<Request> requests = {};
+  std::string grammarField = {}; ///< That asks for it.
   std::vector<std::string> echoes =
       {}; ///< Before the answers to each; or none.
   /// How calls of tools are written; null where there are no tools.
@@ -46,6 +49,9 @@ struct ApiRequest {
   bool callMustCome = false; ///< By a grammar: the answer has no other text.
   std::string begun = {};    ///< What the prompt has of the answer.
 
+  const std::optional<GrammarSource> &grammar() const {
+    return requests.front().grammar;
+  }
   bool wantsLogprobs() const {
     return requests.front().options.sampling.logprobs >= 0;
   }
@@ -67,6 +73,12 @@ absl::StatusOr<const ServedModel *> findModel(const ServedModels &models,
 /// /v1/completions. Usage error, with the place; NotFound for the model.
 absl::StatusOr<ApiRequest> readApiRequest(const ServedModels &models,
                                           bool isChat, absl::string_view text);
+
+/// Gives `request` its grammar, `compiled`, or returns the error of that as one
+/// of its field.
+absl::Status
+takeGrammar(ApiRequest &request,
+            const absl::StatusOr<std::shared_ptr<const Grammar>> &compiled);
 
 /// The ids of what `object` says to /tokenize: a prompt, or messages.
 absl::StatusOr<std::vector<int32_t>>

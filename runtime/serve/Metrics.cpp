@@ -193,8 +193,14 @@ AnswerMetrics &Metrics::of(const ServedModel &model) {
   return *answers.back();
 }
 
-std::string Metrics::text() const {
+std::string Metrics::text(size_t grammars) const {
   std::vector<MetricFamily> families = collectEngines(models);
+  ClientMetric compiling;
+  compiling.gauge.value = static_cast<double>(grammars);
+  families.push_back({"llamac:num_grammars_compiling",
+                      "Grammars that are compiled or wait for it",
+                      MetricType::Gauge,
+                      {std::move(compiling)}});
   std::vector<MetricFamily> others = registry.Collect();
   std::move(others.begin(), others.end(), std::back_inserter(families));
   std::ostringstream out;

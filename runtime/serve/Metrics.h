@@ -21,6 +21,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,8 +50,8 @@ public:
 
   AnswerMetrics &of(const ServedModel &model);
 
-  /// In Prometheus' text format.
-  std::string text() const;
+  /// In Prometheus' text format. `grammars` are compiled or wait for it.
+  std::string text(size_t grammars) const;
 
 private:
   const ServedModels &models;

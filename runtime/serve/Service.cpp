@@ -9,11 +9,13 @@
 #include "runtime/serve/Service.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/Exceptions.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/serve/ApiError.h"
 #include "runtime/serve/KernelReport.h"
+#include "runtime/serve/OnPool.h"
 #include "runtime/serve/Page.h"
 #include "runtime/serve/Target.h"
 
@@ -25,7 +27,6 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <openssl/crypto.h>
 
@@ -39,9 +40,11 @@ namespace llamac::serve {
 using http::verb;
 using nlohmann::ordered_json;
 
-/// Threads that read requests: one whose grammar takes seconds to compile holds
-/// up few others.
+/// Threads that read requests: a long prompt holds up few others.
 static constexpr int readerThreads = 4;
+
+/// In the log, of a request whose client did not wait for its answer.
+static constexpr unsigned clientLeftStatus = 499;
 
 /// After so long without a token a stream gets a comment, so that nothing in
 /// between takes it for dead.
@@ -231,7 +234,7 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
 Service::Service(asio::io_context &context, ServedModels served,
                  const ServiceOptions &options, AccessLog &log)
     : context(context), readers(readerThreads), models(std::move(served)),
-      options(options), log(log), metrics(models) {}
+      options(options), log(log), metrics(models), grammars(context) {}
 
 Service::~Service() {
   readers.join();
@@ -331,7 +334,18 @@ Task<void> Service::answer(HttpExchange &exchange) {
   ++active;
   const absl::Cleanup done = [&] { --active; };
   const Route *route = findRoute(exchange.request());
-  co_await (this->*route->answer)(exchange, entry);
+  absl::Status thrown;
+  try {
+    co_await (this->*route->answer)(exchange, entry);
+  } catch (...) {
+    // Also of the threads that worked for it.
+    thrown = statusOfException();
+  }
+  if (!thrown.ok()) {
+    entry.error = std::string(thrown.message());
+    if (!exchange.begun())
+      co_await send(exchange, entry, errorAnswer(thrown));
+  }
   write(entry);
 }
 
@@ -358,9 +372,9 @@ Task<void> Service::health(HttpExchange &exchange, Entry &entry) {
 }
 
 Task<void> Service::showMetrics(HttpExchange &exchange, Entry &entry) {
-  co_await send(
-      exchange, entry,
-      {200, metrics.text(), "text/plain; version=0.0.4; charset=utf-8"});
+  co_await send(exchange, entry,
+                {200, metrics.text(grammars.size()),
+                 "text/plain; version=0.0.4; charset=utf-8"});
 }
 
 static ordered_json modelJson(const ServedModel &model) {
@@ -399,18 +413,6 @@ Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
 //===----------------------------------------------------------------------===//
 // Tokens
 //===----------------------------------------------------------------------===//
-
-/// `run`, on one of the threads of `pool`.
-template <typename Function>
-static auto onPool(asio::thread_pool &pool, Function run)
-    -> Task<std::invoke_result_t<Function>> {
-  co_return co_await asio::co_spawn(
-      pool,
-      [run = std::move(run)]() -> Task<std::invoke_result_t<Function>> {
-        co_return run();
-      },
-      asio::use_awaitable);
-}
 
 Task<void> Service::listKernels(HttpExchange &exchange, Entry &entry) {
   HttpAnswer answer = co_await onPool(readers, [&]() {
@@ -511,8 +513,9 @@ private:
 /// A request with the answers that come to it.
 struct Service::Submitted {
   std::unique_ptr<ApiRequest> request;
-  std::shared_ptr<Waker> waker;
-  std::vector<std::unique_ptr<AnswerStream>> streams; ///< One for each prompt.
+  std::shared_ptr<Waker> waker = {};
+  /// One for each prompt; none yet where the grammar is to be compiled.
+  std::vector<std::unique_ptr<AnswerStream>> streams = {};
 };
 
 /// What an engine's thread does with each part of an answer.
@@ -537,15 +540,9 @@ static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
   };
 }
 
-/// Reads the request of `exchange` and hands it to its engine.
-absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
-                                                   bool isChat) {
-  LLAMAC_ASSIGN_OR_RETURN(
-      ApiRequest request,
-      readApiRequest(models, isChat, exchange.request().body()));
-  Submitted submitted{std::make_unique<ApiRequest>(std::move(request)),
-                      std::make_shared<Waker>(context, exchange.changed()),
-                      {}};
+/// Hands the request of `submitted`, which has its grammar, to its engine.
+absl::Status Service::submit(HttpExchange &exchange, Submitted &submitted) {
+  submitted.waker = std::make_shared<Waker>(context, exchange.changed());
   const ServedModel &model = *submitted.request->model;
   int64_t answers = 0;
   for (const Request &one : submitted.request->requests)
@@ -563,16 +560,49 @@ absl::StatusOr<Service::Submitted> Service::submit(HttpExchange &exchange,
                                 partCallback(submitted.waker, metrics.of(model),
                                              submitted.request->streams)));
   }
-  return submitted;
+  return absl::OkStatus();
+}
+
+/// Reads the request of `exchange`, and submits it unless its grammar is still
+/// to be compiled.
+absl::StatusOr<Service::Submitted> Service::read(HttpExchange &exchange,
+                                                 bool isChat) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      ApiRequest request,
+      readApiRequest(models, isChat, exchange.request().body()));
+  Submitted read{std::make_unique<ApiRequest>(std::move(request))};
+  if (const auto &source = read.request->grammar()) {
+    const auto kept = read.request->model->model().grammars()->find(*source);
+    if (!kept)
+      return read;
+    LLAMAC_RETURN_IF_ERROR(takeGrammar(*read.request, kept));
+  }
+  LLAMAC_RETURN_IF_ERROR(submit(exchange, read));
+  return read;
 }
 
 Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
   const bool isChat = findRoute(exchange.request())->isChat;
   auto submitted =
-      co_await onPool(readers, [&] { return submit(exchange, isChat); });
-  if (!submitted.ok()) {
-    co_return co_await send(exchange, entry, errorAnswer(submitted.status()));
+      co_await onPool(readers, [&] { return read(exchange, isChat); });
+  if (submitted.ok() && submitted->streams.empty()) {
+    ApiRequest &request = *submitted->request;
+    const auto compiled = co_await grammars.compile(
+        exchange, *request.model->model().grammars(), *request.grammar());
+    absl::Status status = takeGrammar(request, compiled);
+    if (status.ok())
+      status = co_await onPool(readers,
+                               [&] { return submit(exchange, *submitted); });
+    if (!status.ok())
+      submitted = status;
   }
+  if (exchange.clientLeft() && !submitted.ok()) {
+    entry.status = clientLeftStatus;
+    entry.error = "the client left";
+    co_return;
+  }
+  if (!submitted.ok())
+    co_return co_await send(exchange, entry, errorAnswer(submitted.status()));
   const absl::Cleanup forget = [&] { submitted->waker->forget(); };
   entry.model = submitted->request->model->name();
   co_await stream(exchange, entry, *submitted);
@@ -638,7 +668,7 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
   entry.status = 200;
   if (!isTaken) {
     // What still runs ends with its streams.
-    entry.status = 499;
+    entry.status = clientLeftStatus;
     entry.error = "the client left";
   } else if (!failure.ok() && exchange.begun()) {
     entry.error = std::string(failure.message());

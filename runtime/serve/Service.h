@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // OpenAI's interface over AsyncEngine, and what operators need. Requests are
-// read and tokenised by threads of their own; all else runs on the thread of
-// the connections.
+// read and tokenised by threads of their own, and their grammars compiled by
+// another; all else runs on the thread of the connections.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 
 #include "runtime/serve/AccessLog.h"
 #include "runtime/serve/AnswerWriter.h"
+#include "runtime/serve/GrammarQueue.h"
 #include "runtime/serve/HttpServer.h"
 #include "runtime/serve/Metrics.h"
 #include "runtime/serve/ServedModel.h"
@@ -88,7 +89,8 @@ private:
   /// Answers by what `make` makes of the model and the body's JSON.
   template <typename Function>
   Task<void> answerJson(HttpExchange &exchange, Entry &entry, Function make);
-  absl::StatusOr<Submitted> submit(HttpExchange &exchange, bool isChat);
+  absl::StatusOr<Submitted> read(HttpExchange &exchange, bool isChat);
+  absl::Status submit(HttpExchange &exchange, Submitted &submitted);
   Task<void> stream(HttpExchange &exchange, Entry &entry, Submitted &submitted);
 
   asio::io_context &context;
@@ -97,6 +99,7 @@ private:
   ServiceOptions options;
   AccessLog &log;
   Metrics metrics;
+  GrammarQueue grammars;
   bool needsLocalHost = false;
   bool isDraining = false;
   size_t active = 0;

@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A GGUF model whose greedy answer to any prompt is the text that a test
-chooses, cut into tokens as it chooses.
+chooses, cut into tokens as it chooses; or one of several, by the prompt's end.
 
 Attention and feed-forward add nothing, so that the last hidden state is the
 embedding of the last token, a unit vector. The row of the output for token b has
@@ -70,31 +70,34 @@ class _Vocabulary:
         self.types.append(kind)
         return len(self.names) - 1
 
-    def script(self, pieces):
-        """The ids of `pieces`, which are new tokens or those of bytes."""
-        ids = []
+    def script(self, pieces, others=()):
+        """The ids of `pieces`, which are new tokens or those of bytes, none of
+        them among `others`."""
+        ids = list(others)
         for piece in pieces:
             name, kind = (token_name(piece), NORMAL) if isinstance(piece, bytes) else piece
             known = self.names.index(name) if name in self.names else None
             if known in ids or (kind == NORMAL and known is not None and known >= 257):
                 raise ValueError(f"scripted model: expected each piece once, got {piece!r} twice")
             ids.append(self.add(name, kind) if known is None else known)
-        return ids
+        return ids[len(others) :]
 
     def pad(self):
         while len(self.names) % ROWS:
             self.add(f"<|pad{len(self.names)}|>", CONTROL)
 
 
-def _weights(count, width, chain):
-    """Weights by GGUF's names, for `chain`: the script and the end."""
+def _weights(count, width, chain, others):
+    """Weights by GGUF's names, for `chain`: the script and the end; and, by the
+    token before them, others."""
     embeddings = np.zeros((count, width), np.float32)
     np.fill_diagonal(embeddings, 1)
     output = np.zeros((count, width), np.float32)
     output[chain[0], :count] = 1
-    for before, after in zip(chain, chain[1:]):
-        output[chain[0], before] = 0
-        output[after, before] = 1
+    for one in [chain, *([first, *other] for first, other in others.items())]:
+        for before, after in zip(one, one[1:]):
+            output[chain[0], before] = 0
+            output[after, before] = 1
     layer = {
         "attn_norm": np.ones(width, np.float32),
         "ffn_norm": np.ones(width, np.float32),
@@ -111,15 +114,34 @@ def _weights(count, width, chain):
     } | {f"blk.0.{name}.weight": value for name, value in layer.items()}
 
 
-def make(path, pieces, template=None, specials=(), extra=(), eos=END, name="scripted", ctx=4096, pre="llama-bpe"):
+def make(
+    path,
+    pieces,
+    template=None,
+    specials=(),
+    extra=(),
+    eos=END,
+    name="scripted",
+    ctx=4096,
+    pre="llama-bpe",
+    others=None,
+):
     """Writes the model to `path`, and returns that. `pieces` are the tokens of
     the answer: bytes, or (name, type) of one of another type; no two may be the
     same. `specials` are names of control tokens and `extra` (name, type) of any
-    others that the vocabulary has beside them, as what `template` writes."""
+    others that the vocabulary has beside them, as what `template` writes. A prompt
+    that ends with a byte of `others` is answered by the pieces it has there; no
+    answer has such a byte as a token."""
     vocabulary = _Vocabulary(eos)
     for token, kind in [*((special, CONTROL) for special in specials), *extra]:
         vocabulary.add(token, kind)
-    chain = [*vocabulary.script(pieces), vocabulary.end]
+    chain = vocabulary.script(pieces)
+    taken, branches = [*chain, *(others or {})], {}
+    for byte, own in (others or {}).items():
+        ids = vocabulary.script(own, taken)
+        taken += ids
+        branches[byte] = [*ids, vocabulary.end]
+    chain.append(vocabulary.end)
     vocabulary.pad()
     count = len(vocabulary.names)
     width = max(LEAST_WIDTH, count)
@@ -145,7 +167,7 @@ def make(path, pieces, template=None, specials=(), extra=(), eos=END, name="scri
     writer.add_eos_token_id(vocabulary.end)
     if template:
         writer.add_chat_template(template)
-    for tensor, values in _weights(count, width, chain).items():
+    for tensor, values in _weights(count, width, chain, branches).items():
         writer.add_tensor(tensor, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -101,7 +101,8 @@ class Server:
     def metric(self, name):
         """The value of a metric that has no other label than the model's name."""
         _, _, text = self.request("GET", "/metrics")
-        return float(re.search(rf"^vllm:{re.escape(name)}{{[^,}}]*}} (.*)$", text.decode(), re.MULTILINE).group(1))
+        pattern = rf"^(?:vllm|llamac):{re.escape(name)}(?:{{[^,}}]*}})? (.*)$"
+        return float(re.search(pattern, text.decode(), re.MULTILINE).group(1))
 
     def log(self):
         """The lines of the access log."""

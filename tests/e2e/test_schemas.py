@@ -13,11 +13,13 @@ import unittest
 
 import support
 
-support.require("jsonschema")
+support.require("jsonschema", "gguf", "numpy")
 
 import jsonschema
 
-from support import by_tier
+import scripted_model
+from serving import Server
+from support import LLAMAC, by_tier
 
 ANSWERS = os.path.join(os.path.dirname(os.path.dirname(support.LLAMAC)), "tests", "grammar-answers")
 Validator = jsonschema.Draft202012Validator
@@ -156,6 +158,27 @@ KEYWORDS = {
 }
 EITHER = ("anyOf", "oneOf", "allOf", "$ref")
 
+# Answers to look among for one that is valid and one that is not.
+ANSWERED = {
+    "string": ('"a"', '"abc"', '"ab1"', '"xx"', '"zz9zz9"', '"2024-02-29"', '"a@b.example"', '"1.2.3.4"', "77",
+               '"550e8400-e29b-41d4-a716-446655440000"'),
+    "number": ("4", "2.5", "14", "-2", "0", "60", "-77", '"4"'),
+    "array": ("[]", "[null]", "[1, 2]", '["ab", "cd", "ef", "gh"]', "[null, 2]", "[7, 8, 9]", "{}"),
+    "object": ("{}", '{"a": 4}', '{"a": 1, "bb": "x"}', '{"bb": "x"}', '{"a": 4, "bb": "y"}', '{"a": 10}', '{"d": true}',
+               '{"b": "x"}', '{"c": 1}', '{"a": 4, "bb": "x", "c": 5, "d": 6}', "[]"),
+}
+# The byte at a prompt's end that is answered so.
+ENDS = dict(zip(itertools.chain(*ANSWERED.values()), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'()*+/<=>?@^_`|~"))
+
+
+def pairs(some):
+    """Schemas with each pair of keywords, `some` of each, with the kind."""
+    for kind, keywords in KEYWORDS.items():
+        for one, two in itertools.combinations(keywords, 2):
+            both = list(itertools.product(keywords[one], keywords[two]))
+            for first, second in both[: by_tier(some, len(both))]:
+                yield kind, {"type": kind, one: first, two: second}
+
 
 def random_schema(rng, depth=2):
     """A schema of a type with some of its keywords, and schemas beside them."""
@@ -210,12 +233,7 @@ class Schemas(support.TestCase):
         return made, refused
 
     def test_each_pair_of_keywords_holds(self):
-        schemas = []
-        for kind, keywords in KEYWORDS.items():
-            for one, two in itertools.combinations(keywords, 2):
-                pairs = list(itertools.product(keywords[one], keywords[two]))
-                for first, second in pairs[: by_tier(1, len(pairs))]:
-                    schemas.append({"type": kind, one: first, two: second})
+        schemas = [schema for _, schema in pairs(1)]
         made, refused = self.check_random(schemas)
         self.assertGreater(made, EACH * len(schemas) / 3)
         self.assertLess(refused, len(schemas) / 4)
@@ -225,6 +243,61 @@ class Schemas(support.TestCase):
         made, refused = self.check_random([random_root(random.Random(seed)) for seed in range(count)])
         self.assertGreater(made, EACH * count / 4)
         self.assertLess(refused, count / 2)
+
+
+class Answers(support.TestCase):
+    """The answers of a server, whose model would give each of ANSWERED."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        taken, scripts = set(), {}
+        for text, byte in ENDS.items():
+            cuts = [[text.encode()]] + [[text[:at].encode(), text[at:].encode()] for at in range(2, len(text) - 1)]
+            # In two tokens where these are of no other answer.
+            scripts[byte] = next(cut for cut in reversed(cuts) if not taken.intersection(cut))
+            taken.update(scripts[byte])
+        model = scripted_model.make(cls.path("answers.gguf"), [b"none of them"], others=scripts)
+        plan = cls.path("answers.plan")
+        support.run([LLAMAC, "compile", model, "-o", plan], cache=cls.cache, check=True)
+        cls.server = Server([plan], cls.path("access.log"))
+        cls.server.__enter__()
+        cls.addClassCleanup(cls.server.__exit__, None, None, None)
+
+    def answer(self, schema, text):
+        """The answer where it would be `text`, which is parsed and valid if it has
+        ended; None where the schema is refused."""
+        body = {"prompt": chr(ENDS[text]), "json_schema": schema, "temperature": 0, "max_tokens": 50}
+        status, _, answer = self.server.request("POST", "/v1/completions", body)
+        if status == 400:
+            self.assertRegex(json.loads(answer)["error"]["message"], r"\Ajson_schema: JSON schema: #[^ ]*: \S")
+            return None
+        self.assertEqual(status, 200, answer)
+        choice = json.loads(answer)["choices"][0]
+        if choice["finish_reason"] == "stop":
+            self.assertTrue(valid(schema, choice["text"]), choice)
+        return choice["text"]
+
+    def test_of_two_keywords_side_by_side_both_hold(self):
+        count, refused, kept, other = 0, 0, 0, 0
+        for kind, schema in pairs(1):
+            with self.subTest(schema=json.dumps(schema)):
+                count += 1
+                right = [text for text in ANSWERED[kind] if valid(schema, text)]
+                wrong = [text for text in ANSWERED[kind] if not valid(schema, text)]
+                answers = {text: self.answer(schema, text) for text in right[:1] + wrong[:1]}
+                if None in answers.values():
+                    refused += 1
+                    continue
+                for text in right[:1]:
+                    self.assertEqual(answers[text], text)
+                    kept += 1
+                for text in wrong[:1]:
+                    self.assertNotEqual(answers[text], text)
+                    other += 1
+        self.assertLess(refused, count / 4)
+        self.assertGreater(kept, count / 2)
+        self.assertGreater(other, count / 2)
 
 
 if __name__ == "__main__":

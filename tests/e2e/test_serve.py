@@ -353,6 +353,35 @@ class Leaving(serving.ServedTestCase):
             self.assertIn(b"data: [DONE]\n\n", stream.read())
         self.assert_idle()
 
+    def test_grammars_that_are_compiled_hold_up_nobody(self):
+        kept = LONG | {"json_object": True, "max_tokens": 2, "ignore_eos": False}
+        self.server.post("/v1/completions", kept)
+        # Each takes longer to compile than it may.
+        slow = [LONG | {"ignore_eos": False, "regex": ".*" * 300 + str(number)} for number in range(10)]
+        clients = [self.ask(body) for body in slow[:9]]
+        compiling = lambda: self.server.metric("num_grammars_compiling")
+        self.assertTrue(wait_for(lambda: compiling() == 9))
+        # Who asks for what waits already takes no place.
+        clients += [self.ask(slow[8]), self.ask(slow[8])]
+        for body in (LONG | {"max_tokens": 2}, kept):
+            self.server.post("/v1/completions", body)
+        self.assertEqual(self.server.request("GET", "/health")[0], 200)
+        status, fields, body = self.server.request("POST", "/v1/completions", slow[9])
+        self.assertEqual((status, fields["Retry-After"]), (503, "1"))
+        error = json.loads(body)["error"]
+        self.assertEqual((error["code"], error["param"]), ("overloaded", "regex"))
+        self.assertIn("expected at most 8 grammars that wait to be compiled", error["message"])
+        # None of the others has been answered in the meantime.
+        self.assertEqual(compiling(), 9)
+        clients[8].close()
+        self.assertEqual(compiling(), 9)
+        # Places of clients that leave are free, also of the grammar that is compiled.
+        for client in clients:
+            client.close()
+        self.assertTrue(wait_for(lambda: compiling() == 0))
+        self.server.post("/v1/completions", LONG | {"regex": "[a-z ]{1,9}", "ignore_eos": False})
+        self.assert_idle()
+
     def test_a_server_that_ends_cuts_no_answer(self):
         server = Server([self.plan], self.path("ending.log"), "--parallel", "2")
         running = [Stream(server.port, LONG) for _ in range(3)]  # One of them waits.
@@ -372,11 +401,16 @@ class Leaving(serving.ServedTestCase):
         server = Server([self.plan], self.path("second.log"))
         stream = Stream(server.port, LONG | {"max_tokens": 8000})
         stream.read(b"data: ")
+        grammars = [Stream(server.port, LONG | {"ignore_eos": False, "regex": ".*" * 300 + tail}) for tail in "ab"]
+        self.assertTrue(wait_for(lambda: server.metric("num_grammars_compiling") == len(grammars)))
         server.process.send_signal(signal.SIGTERM)
         self.assertTrue(wait_for(lambda: server.request("GET", "/health")[0] == 503))
         server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.stop(), support.OK)
+        self.assertEqual(server.process.wait(60), support.OK)
         self.assertNotIn(b"[DONE]", stream.read())
+        for client in grammars:
+            self.assertEqual(client.read(), b"")
+        server.stop()
 
     def test_clients_that_never_end_do_not_hold_up_the_end(self):
         chunked = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -151,7 +151,8 @@ void pickle(Bytes bytes) {
 //===----------------------------------------------------------------------===//
 
 void jsonSchema(Bytes bytes) {
-  const absl::StatusOr<std::string> rules = jsonSchemaGrammar(bytes);
+  GrammarWork work(10, int64_t{256} << 20);
+  const absl::StatusOr<std::string> rules = jsonSchemaGrammar(bytes, work);
   if (check(rules.status()))
     require(rules->starts_with("root ::= "), "rules with a root", *rules);
 }

@@ -99,7 +99,8 @@ TEST(JsonSchemaTest, ErrorsNameThePlaceAndTheKeyword) {
        "#: no value is valid by it"},
   };
   for (const auto &[text, message] : cases) {
-    const absl::Status status = jsonSchemaGrammar(text).status();
+    GrammarWork work(10, int64_t{1} << 30);
+    const absl::Status status = jsonSchemaGrammar(text, work).status();
     EXPECT_EQ(exitCode(status), ExitCode::Usage) << text;
     EXPECT_TRUE(absl::StartsWith(status.message(), message))
         << text << ": " << status;
