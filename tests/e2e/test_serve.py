@@ -248,6 +248,16 @@ class Operation(serving.ServedTestCase):
         for body in ({}, {"tokens": [-1]}, {"tokens": [10**9]}, {"tokens": "a"}, {"tokens": [1], "unknown": 1}):
             self.server.post("/detokenize", body, expect=400)
 
+    def test_strings_of_bounded_length_do_not_take_too_long(self):
+        for lengths in ({"maxLength": 12}, {"maxLength": 300}, {"minLength": 20, "maxLength": 200}):
+            schema = {"type": "array", "items": {"type": "string", **lengths}, "minItems": 3, "maxItems": 3}
+            body = {"prompt": "Three quotes: ", "json_schema": schema, "max_tokens": 300, "temperature": 0}
+            choice = self.server.post("/v1/completions", body)["choices"][0]
+            if choice["finish_reason"] == "stop":
+                for text in json.loads(choice["text"]):
+                    self.assertLessEqual(len(text), lengths["maxLength"])
+                    self.assertGreaterEqual(len(text), lengths.get("minLength", 0))
+
     def test_a_log_that_cannot_be_written_loses_no_request(self):
         server = self.start(name="/dev/full")
         for _ in range(3):
