@@ -8,6 +8,7 @@
 
 #include "runtime/tools/AnswerOptions.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Model.h"
 #include "runtime/engine/Sampler.h"
@@ -16,7 +17,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include <cerrno>
 #include <cstring>
@@ -88,6 +91,21 @@ readGrammar(AnswerOptions &options) {
   return GrammarSource{GrammarSource::JsonSchema, std::move(schema)};
 }
 
+/// `status`, where it is about a field of a request, with the option for it.
+static absl::Status aboutOption(const absl::Status &status) {
+  static constexpr std::pair<absl::string_view, absl::string_view> others[] = {
+      {"temperature", "temp"}, {"repetition_penalty", "repeat-penalty"}};
+  const std::string field = fieldOf(status);
+  absl::string_view message = status.message();
+  if (field.empty() || !absl::ConsumePrefix(&message, field))
+    return status;
+  std::string option = absl::StrReplaceAll(field, {{"_", "-"}});
+  for (const auto &[name, other] : others)
+    if (field == name)
+      option = std::string(other);
+  return remade(status, status.code(), absl::StrCat("--", option, message));
+}
+
 absl::Status prepareAnswer(AnswerOptions &options) {
   if (options.maxTokens.value_or(0) < -1)
     return usageError(
@@ -95,7 +113,7 @@ absl::Status prepareAnswer(AnswerOptions &options) {
   LLAMAC_ASSIGN_OR_RETURN(options.generate.sampling.logitBias,
                           parseLogitBias(options.logitBias));
   LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
-  return Sampler::create(samplingOf(options, nullptr)).status();
+  return aboutOption(Sampler::create(samplingOf(options, nullptr)).status());
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>

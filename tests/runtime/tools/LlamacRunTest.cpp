@@ -98,10 +98,12 @@ TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   expectError(run + "--random-weights 18446744073709551616", 2,
               "got 18446744073709551616");
   expectError(plan.path() + " -p \"$(printf 'ab\\377')\"", 2, "UTF-8");
-  expectError(run + "--temp -1", 2, "temperature");
-  expectError(run + "--temp nan", 2, "temperature");
-  expectError(run + "--top-p 1.5", 2, "top_p");
-  expectError(run + "--top-k -3", 2, "top_k");
+  expectError(run + "--temp -1", 2, "error: --temp: expected a number");
+  expectError(run + "--temp nan", 2, "error: --temp: expected a number");
+  expectError(run + "--top-p 1.5", 2, "error: --top-p: expected a number");
+  expectError(run + "--top-k -3", 2, "error: --top-k: expected -1 or more");
+  expectError(run + "--repeat-penalty 0", 2, "error: --repeat-penalty: ");
+  expectError(run + "--logit-bias 5=200", 2, "error: --logit-bias: ");
   expectError(run + "-t 0", 2, "threads");
   expectError(run + "--isa z80", 2, "z80");
   expectError(plan.path() + " --tokens 1,two", 2, "two");
