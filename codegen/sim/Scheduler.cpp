@@ -135,7 +135,9 @@ void Group::prepare(Block &block, uint32_t index) {
       report(thread, nullptr, "no memory for the stacks of its threads");
       return;
     }
-    thread.fiber.start(thread.stack, StackPool::stackBytes, runFiber);
+    // Frames of the same depth would else share one set of a cache.
+    const size_t stagger = i % 32 * 128;
+    thread.fiber.start(thread.stack, StackPool::stackBytes - stagger, runFiber);
     thread.state = State::Ready;
     thread.site = nullptr;
     thread.hasWaited = false;
@@ -257,7 +259,13 @@ void Group::stopRunning(State state) {
   thread.state = state;
   if (state != State::Ready)
     thread.block->runnable[thread.warp()] &= ~(1u << thread.lane());
-  thread.fiber.switchTo(scheduler);
+  // Straight to the next one: the scheduler is for what no thread can do.
+  Thread *next = live > 0 && !stop && !launch.failed ? pick() : nullptr;
+  if (next == &thread)
+    return;
+  if (next)
+    running = next;
+  thread.fiber.switchTo(next ? next->fiber : scheduler);
 }
 
 void Group::yield() {
