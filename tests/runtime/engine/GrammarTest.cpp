@@ -15,6 +15,7 @@
 #include "runtime/engine/ChatMessages.h"
 
 #include "frontends/TokenizerBlobWriter.h"
+#include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/ChatMessages.h"
 #include "runtime/engine/Sampler.h"
@@ -27,6 +28,7 @@
 #include <atomic>
 #include <fstream>
 #include <set>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -347,6 +349,28 @@ TEST_F(GrammarTest, AGrammarThatTakesTooMuchMemoryIsRefused) {
         << status << source.text.substr(0, 99);
   }
   EXPECT_TRUE(small.compile({GrammarSource::JsonObject, ""}).ok());
+}
+
+TEST_F(GrammarTest, MemoryThatAGrammarLacksEndsNoTool) {
+  std::string patterns = R"({"properties":{)";
+  for (int i = 0; i < 100; ++i)
+    absl::StrAppend(&patterns, i ? "," : "", "\"p", i,
+                    R"(":{"pattern":"(a|b)*a(a|b){)", 4 + i % 7, "}\"}");
+  patterns += "}}";
+  // The translator lacks it, or XGrammar, by what there is besides.
+  const auto compileWith = [&](uint64_t bytes) {
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const auto size = static_cast<uint64_t>(pages * sysconf(_SC_PAGESIZE));
+    installFatalHandlers("test");
+    const rlimit limit{size + bytes, size + bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    const absl::Status status =
+        compile(GrammarSource::JsonSchema, patterns).status();
+    _exit(exitCode(status) == ExitCode::Memory ? 0 : 1);
+  };
+  EXPECT_EXIT(compileWith(1 << 20), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(compileWith(16 << 20), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(GrammarTest, ASchemaIsTranslatedInTheSameTime) {
