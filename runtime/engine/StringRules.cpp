@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace llamac {
@@ -72,11 +73,17 @@ static void addBefore(int rule, const std::vector<std::string> &parts,
     to.push_back({part, rule});
 }
 
-/// Escapes of one code point: no half of a pair stands alone.
-static constexpr absl::string_view anyEscape =
-    R"(([\"\\/bfnrt] | "u" ([0-9A-CE-Fa-ce-f] [0-9A-Fa-f]{3} | )"
-    R"([Dd] ([0-7] [0-9A-Fa-f]{2} | [89ABab] [0-9A-Fa-f]{2} "\\u" [Dd] )"
-    R"([C-Fc-f] [0-9A-Fa-f]{2}))))";
+#define LLAMAC_HEX " [0-9A-Fa-f]"
+/// Escapes of one code point: no half of a pair stands alone. Alternatives, as
+/// of encoded().
+static constexpr const char *anyEscapes[] = {
+    R"("\\" [\"\\/bfnrt])",
+    R"("\\u" [0-9A-CE-Fa-ce-f])" LLAMAC_HEX LLAMAC_HEX LLAMAC_HEX,
+    R"("\\u" [Dd] [0-7])" LLAMAC_HEX LLAMAC_HEX,
+    R"("\\u" [Dd] [89ABab])" LLAMAC_HEX LLAMAC_HEX
+    R"( "\\u" [Dd] [C-Fc-f])" LLAMAC_HEX LLAMAC_HEX,
+};
+#undef LLAMAC_HEX
 
 int StringRules::rest(bool isName) {
   int &rule = isName ? nameRest : anyRest;
@@ -89,12 +96,13 @@ int StringRules::rest(bool isName) {
       absl::StrCat("[ \\n\\r\\t]{0,", maxJsonSpace, "} [,}\\]:]");
   const std::string raw =
       ebnfClass(without(isName ? nameChars() : anyChar(), escaped()));
-  rules.define(
-      rule,
-      {{"\"\\\"\""},
-       {raw, rule},
-       {"\"\\\\\"", isName ? "[\"\\\\]" : std::string(anyEscape), rule}},
-      ahead);
+  std::vector<Items> alternatives = {{"\"\\\"\""}, {raw, rule}};
+  if (isName)
+    alternatives.push_back({R"("\\" [\"\\])", rule});
+  else
+    addBefore(rule, {std::begin(anyEscapes), std::end(anyEscapes)},
+              alternatives);
+  rules.define(rule, std::move(alternatives), ahead);
   return rule;
 }
 
