@@ -63,8 +63,9 @@ bool KvCache::holds(int32_t slot, int64_t tokens, int64_t written) const {
     // Only the keys before the next token that it sees with itself.
     const int64_t first =
         group.window == 0 ? 0 : std::max<int64_t>(tokens + 1 - group.window, 0);
-    return first >= tokens || (first / pageTokens >= group.begins[slot] &&
-                               written - first <= group.most * pageTokens);
+    return first >= tokens ||
+           first / pageTokens >=
+               std::max(group.begins[slot], pagesOf(written) - group.most);
   });
 }
 

@@ -54,7 +54,7 @@ uint64_t packedBytes(const schema::WeightT &weight) {
 }
 
 int64_t ringPages(int64_t window, int64_t maxRows, int64_t pageTokens) {
-  return (window + maxRows - 2) / pageTokens + 1;
+  return (window + maxRows - 3) / pageTokens + 2;
 }
 
 int64_t kvTokenBytes(const schema::KvLayoutT &kv) {

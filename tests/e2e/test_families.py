@@ -125,7 +125,7 @@ class KeysOfWindows(test_logits.LogitsCase):
 
     def test_memory(self):
         token = 2 * 2 * 32 * 2  # Key and value of two heads of 32, in fp16.
-        ring = (11 + 512 - 1 + 63) // 64 * 64  # A window and the largest step, in pages of 64.
+        ring = (11 + 512 - 1 + 63 + 63) // 64 * 64  # A window and the largest step, in whole pages of 64.
         for context in (512, 4096):
             plan = self.path("memory.plan")
             self.llamac("compile", self.model, "-o", plan, "-c", context)

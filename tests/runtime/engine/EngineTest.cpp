@@ -314,16 +314,20 @@ class WindowTest : public EngineTest {
 protected:
   void SetUp() override { start(plan, GetParam()); }
 
-  /// Runs `tokens` in steps of these sizes and checks the logits after each.
+  /// Runs `tokens` in steps of these sizes and checks the logits of each row.
   void run(Sequence &sequence, const std::vector<int> &tokens,
            std::initializer_list<size_t> sizes) {
     for (const size_t size : sizes) {
       const auto first = static_cast<size_t>(sequence.length());
-      ASSERT_TRUE(step({{&sequence, {&tokens[first], size}}}).ok());
-      const unsigned hash = toy::windowHashOf(firstOf(tokens, first + size));
-      for (int id = 0; id < toy::vocab - 1; ++id)
-        ASSERT_EQ(given.at(0).logits[id], toy::logitOf(hash, id, 0))
-            << "id " << id << " after " << first + size << " tokens";
+      ASSERT_TRUE(
+          step({{&sequence, {&tokens[first], size}, OutputRows::All}}).ok());
+      for (size_t row = 0; row < size; ++row) {
+        const size_t count = first + row + 1;
+        const unsigned hash = toy::windowHashOf(firstOf(tokens, count));
+        for (int id = 0; id < toy::vocab - 1; ++id)
+          ASSERT_EQ(given.at(row).logits[id], toy::logitOf(hash, id, 0))
+              << "id " << id << " after " << count << " tokens";
+      }
     }
   }
 
@@ -365,7 +369,7 @@ TEST_P(WindowTest, ASequenceGoesOnFromWhatTheRingStillHas) {
   EXPECT_EQ(one.length(), 14);
   run(one, tokens, {8, 2});
   // What was written first took the place of keys that these tokens see.
-  EXPECT_EQ(engine->truncate(one, 12), 0);
+  EXPECT_EQ(engine->truncate(one, 11), 0);
   EXPECT_EQ(one.length(), 0);
   run(one, tokens, {9, 1, 8});
 }
@@ -393,6 +397,21 @@ TEST_P(WindowTest, ASequenceBeginsWithWhatOfAWindowWasKept) {
   Sequence two = sequence();
   EXPECT_EQ(*engine->reuse(two, tokens), 16);
   run(two, tokens, {1, 8, 5});
+}
+
+TEST_P(WindowTest, ALongStepSeesTheWindowThatAnotherSequenceHolds) {
+  const std::vector<int> tokens = cleanWindowTokens(30, 5);
+  // The step begins everywhere in a page, and begins others, whose places those
+  // of the window have that the two sequences share.
+  for (const size_t before : {1, 2, 3, 4}) {
+    start(plan, GetParam(), {.keepsPrefixes = true});
+    Sequence one = sequence();
+    run(one, tokens, {8, 1});
+    engine->keep(one, tokens);
+    Sequence two = sequence();
+    EXPECT_EQ(*engine->reuse(two, tokens), 8);
+    run(two, tokens, {before, 8});
+  }
 }
 
 /// Notes what it sees, and calls `change` after each launch.

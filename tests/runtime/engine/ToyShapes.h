@@ -27,7 +27,7 @@ constexpr int logitsBlock = 8;
 /// What the second layer sees where it has a window, and the pages of its ring:
 /// just enough for steps of 8 rows.
 constexpr int window = 5;
-constexpr int ringPages = 3;
+constexpr int ringPages = 4;
 
 /// The layers' embeddings: what they keep of a token.
 constexpr unsigned embed(int layer, int token) {
