@@ -71,23 +71,43 @@ int64_t PrefixCache::firstNeeded(size_t group, int64_t count) const {
   return std::min(cache.firstSeen(group, count), count - 1);
 }
 
-bool PrefixCache::isWhole(absl::Span<Node *const> path, bool inFile) const {
-  const auto count = std::ssize(path);
-  for (size_t group = 0; group < cache.groupCount(); ++group)
-    for (int64_t i = firstNeeded(group, count); i < count; ++i)
-      if (path[i]->pages[group] < 0 && !(inFile && isInFile(*path[i], group)))
-        return false;
-  return true;
-}
-
-std::vector<PrefixCache::Node *> PrefixCache::usable(
-    absl::Span<const int32_t> tokens,
-    absl::FunctionRef<bool(absl::Span<Node *const>)> isUsable) const {
+std::vector<PrefixCache::Node *>
+PrefixCache::usable(absl::Span<const int32_t> tokens, Use use) const {
   if (tokens.empty())
     return {};
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   std::vector<Node *> known = path(tokens, (tokens.size() - 1) / width);
-  while (!known.empty() && !isUsable(known))
+  // Of the pages of the first nodes, those that are not to be had, and those
+  // that nobody holds: all beginnings are looked at in one pass.
+  struct Pages {
+    int64_t missing = 0, spare = 0;
+  };
+  std::vector<std::vector<Pages>> sums;
+  for (size_t group = 0; group < cache.groupCount(); ++group) {
+    std::vector<Pages> &of = sums.emplace_back(1);
+    for (const Node *node : known) {
+      const int32_t page = node->pages[group];
+      const bool isHere = page >= 0;
+      Pages next = of.back();
+      next.missing +=
+          !isHere && (use == Use::InMemory || !isInFile(*node, group));
+      next.spare += !isHere || cache.isReclaimable(group, page);
+      of.push_back(next);
+    }
+  }
+  const auto isUsable = [&](int64_t count) {
+    for (size_t group = 0; group < sums.size(); ++group) {
+      const Pages &begin = sums[group][firstNeeded(group, count)];
+      const Pages &end = sums[group][count];
+      const int64_t room =
+          cache.freePages(group) + cache.reclaimablePages(group);
+      if (end.missing != begin.missing ||
+          (use == Use::ThatFits && end.spare - begin.spare > room))
+        return false;
+    }
+    return true;
+  };
+  while (!known.empty() && !isUsable(std::ssize(known)))
     known.pop_back();
   return known;
 }
@@ -95,8 +115,7 @@ std::vector<PrefixCache::Node *> PrefixCache::usable(
 int64_t PrefixCache::attach(int32_t slot, absl::Span<const int32_t> tokens) {
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   total.asked += static_cast<int64_t>(tokens.size());
-  const std::vector<Node *> known = usable(
-      tokens, [&](auto path) { return isWhole(path, /*inFile=*/false); });
+  const std::vector<Node *> known = usable(tokens, Use::InMemory);
   if (known.empty())
     return 0;
   for (size_t group = 0; group < cache.groupCount(); ++group) {
@@ -158,8 +177,7 @@ void PrefixCache::keep(int32_t slot, absl::Span<const int32_t> tokens,
 
 std::vector<int64_t>
 PrefixCache::heldPages(absl::Span<const int32_t> tokens) const {
-  const std::vector<Node *> known =
-      usable(tokens, [&](auto path) { return isWhole(path, /*inFile=*/true); });
+  const std::vector<Node *> known = usable(tokens, Use::OrInFile);
   const auto count = std::ssize(known);
   std::vector<int64_t> held(cache.groupCount(), 0);
   if (known.empty())
@@ -301,20 +319,6 @@ PrefixCache::storedPage(const Node &node, size_t group) {
   return bytes;
 }
 
-bool PrefixCache::hasRoom(absl::Span<Node *const> path) const {
-  const auto count = std::ssize(path);
-  for (size_t group = 0; group < cache.groupCount(); ++group) {
-    int64_t spare = cache.freePages(group) + cache.reclaimablePages(group);
-    for (int64_t i = firstNeeded(group, count); i < count; ++i) {
-      const int32_t page = path[i]->pages[group];
-      spare -= page < 0 || cache.isReclaimable(group, page);
-    }
-    if (spare < 0)
-      return false;
-  }
-  return true;
-}
-
 absl::StatusOr<bool> PrefixCache::loadPage(Node &node, size_t group) {
   const auto bytes = storedPage(node, group);
   if (!bytes.ok())
@@ -372,9 +376,7 @@ PrefixCache::loadPath(absl::Span<Node *const> path,
 absl::Status PrefixCache::load(absl::Span<const int32_t> tokens) {
   if (!file)
     return absl::OkStatus();
-  const std::vector<Node *> known = usable(tokens, [&](auto path) {
-    return isWhole(path, /*inFile=*/true) && hasRoom(path);
-  });
+  const std::vector<Node *> known = usable(tokens, Use::ThatFits);
   if (known.empty())
     return absl::OkStatus();
   // Pages belong to nodes that are awake; as a child would, this keeps the last

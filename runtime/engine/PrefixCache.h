@@ -29,7 +29,6 @@
 #include "runtime/engine/PrefixFile.h"
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
@@ -129,19 +128,15 @@ private:
   Node *find(const Node *parent, absl::Span<const int32_t> tokens) const;
   /// The nodes that `tokens` begin with, at most `most`.
   std::vector<Node *> path(absl::Span<const int32_t> tokens, size_t most) const;
-  /// The longest part of path() that leaves one of `tokens` and for which
-  /// `isUsable` holds.
-  std::vector<Node *>
-  usable(absl::Span<const int32_t> tokens,
-         absl::FunctionRef<bool(absl::Span<Node *const> path)> isUsable) const;
-  /// Whether each group has all pages that the token behind `path` sees, in
-  /// memory or, where `inFile`, in the file.
-  bool isWhole(absl::Span<Node *const> path, bool inFile) const;
+  /// Which pages count for usable(): those in memory, or also those in the
+  /// file, or of all these as many as there is memory for.
+  enum class Use { InMemory, OrInFile, ThatFits };
+  /// The longest part of path() that leaves one of `tokens` and of which each
+  /// group has all pages that the token behind it sees.
+  std::vector<Node *> usable(absl::Span<const int32_t> tokens, Use use) const;
   /// The first page of `count` that the token behind them needs of `group`.
   int64_t firstNeeded(size_t group, int64_t count) const;
   bool isInFile(const Node &node, size_t group) const;
-  /// Whether there is memory for the pages of `path` that are not there yet.
-  bool hasRoom(absl::Span<Node *const> path) const;
   /// Brings the page of `node` in `group` from the file; false where it is
   /// damaged.
   absl::StatusOr<bool> loadPage(Node &node, size_t group);
