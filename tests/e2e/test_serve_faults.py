@@ -178,6 +178,25 @@ class Files(support.TestCase):
         self.assertEqual(len(failed), 1, failed)
         self.assertIn("it was truncated", failed[0])
 
+    def test_a_checkpoint_that_shrinks_changes_no_answer_of_a_plan_that_refers_to_it(self):
+        config = Config(64, 1, 4, 2, vocab=261)
+        weights = quantise(random_weights(config, "bf16", 4), "F32")[0]
+        model, plan = write_gguf(self.path("referred.gguf"), config, weights), self.path("refers.plan")
+        self.llamac("compile", model, "-c", 4096, "--parallel", 2, "--reference-weights", "-o", plan, "-q")
+        server = Server([plan], self.path("refers.log"))
+        self.addCleanup(server.stop)
+        expected = server.post("/v1/completions", LONG)["choices"]
+        stream = Stream(server.port, LONG)
+        stream.read(b"data: ")
+        os.truncate(model, 4096)
+        # What was read of it at the start stays.
+        self.assertEqual(server.post("/v1/completions", LONG)["choices"], expected)
+        self.assertEqual(stream.read().count(b'"finish_reason":"length"'), 1)
+        self.assertEqual(server.stop(), support.OK)
+        result = support.run([support.LLAMAC_RUN, plan, "-p", "Once", "-n", "4"])
+        self.assertEqual(result.returncode, BAD_PLAN, result.stderr)
+        self.assertRegex(result.stderr, r"referred\.gguf: size: expected [0-9]+, got 4096")
+
 
 if __name__ == "__main__":
     unittest.main()
