@@ -112,4 +112,5 @@ def fake_driver(build, folder):
     kernels = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".plan", ".sim")))
     driver = os.path.join(build, "tests", "fake-cuda")
     folders = dict.fromkeys(("LLAMAC_NCCL_PATH", "LLAMAC_NVRTC_PATH", "LD_LIBRARY_PATH"), driver)
-    return {"LLAMAC_FAKE_PLAN": ":".join(kernels)} | folders
+    # Too little for pages that lie far apart, which the fake has no sparse memory for.
+    return {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_FAKE_MEMORY": str(4 << 30)} | folders

@@ -515,6 +515,19 @@ static void addLongAttention(std::vector<OpCase> &cases,
   cases.push_back(std::move(below));
 }
 
+/// Sequences whose pages lie more than 2^32 bytes, and more than 2^31 elements,
+/// apart.
+static void addFarPages(std::vector<OpCase> &cases) {
+  const Model model = {"far_h64", 8, 8, 64, int64_t{1} << 20};
+  const auto program = exactProgram(model);
+  cases.push_back(cacheCase(
+      program->name + "_far", program,
+      exactSteps(model,
+                 {{{0, 40}, {1, 3}, {3, 70}}, {{0, 1}, {3, 1}}, {{1, 1}}}),
+      pickedRows(model), /*attends=*/true));
+  cases.back().isLarge = true;
+}
+
 /// A row of NaNs shows in itself and in the later rows of its sequence.
 static void addNanRow(std::vector<OpCase> &cases,
                       const std::shared_ptr<Program> &program) {
@@ -705,6 +718,7 @@ void addAttentionCases(std::vector<OpCase> &cases) {
     addNanRow(cases, program);
   }
   addNanRow(cases, programs[1]);
+  addFarPages(cases);
   addPolynomial(cases, models[0]);
   for (const auto &program : programs)
     if (program->model.window)

@@ -24,6 +24,9 @@ struct OpCase {
   /// Whether another case differs from it in values alone: all accesses to
   /// memory are the same.
   bool isVariant = false;
+  /// Whether it takes gigabytes of a device, of which few are written: it is
+  /// skipped where the device has not as many.
+  bool isLarge = false;
 };
 
 /// The cases of each kind of op. They are added to a list.

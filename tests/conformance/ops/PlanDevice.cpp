@@ -81,7 +81,7 @@ absl::Status PlanPrograms::load(const Model &model,
   LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
   LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(reader->plan(), *device));
-  return reset();
+  return absl::OkStatus();
 }
 
 /// What no step has written is a NaN in every format.
@@ -95,9 +95,8 @@ absl::Status PlanPrograms::reset() {
   const int64_t ring = plan.kv->groups.front().pages();
   const int64_t pages = ring * maxSequences;
   const uint64_t poolBytes = kvPoolBytes(*plan.kv, /*layer=*/0);
+  pool.reset(); // There may be no room for two.
   LLAMAC_ASSIGN_OR_RETURN(pool, device->allocate(poolBytes));
-  if (!runner.seesUndefined)
-    LLAMAC_RETURN_IF_ERROR(device->write(*pool, 0, noNumbers(poolBytes)));
 
   if (const uint64_t bytes = plan.exchangeBytes; bytes != 0) {
     LLAMAC_ASSIGN_OR_RETURN(exchange, device->allocate(bytes));
@@ -117,13 +116,19 @@ absl::Status PlanPrograms::reset() {
       bytes = static_cast<uint64_t>(maxRows) * sizeof(SamplingParams);
     LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device->allocate(bytes));
   }
-  // Every sequence has all its pages, which lie in disorder.
+  // Every sequence has all its pages, which lie in disorder. No step comes to
+  // those of very long contexts.
+  constexpr int64_t usedTokens = 1024;
   std::vector<int32_t> table;
   for (int64_t sequence = 0; sequence < maxSequences; ++sequence)
     for (int64_t page = 0; page < plan.kv->pagesPerSequence; ++page) {
       const int64_t i = sequence * ring + page % ring;
       table.push_back(static_cast<int32_t>(pages - 1 - i % maxSequences * ring -
                                            i / maxSequences));
+      if (!runner.seesUndefined && page * plan.kv->pageTokens < usedTokens)
+        LLAMAC_RETURN_IF_ERROR(device->write(
+            *pool, static_cast<uint64_t>(table.back()) * plan.kv->pageBytes,
+            noNumbers(plan.kv->pageBytes)));
     }
   return writeIndices(schema::InputRole::PageTable, table);
 }
