@@ -165,10 +165,20 @@ ANSWERED = {
     "number": ("4", "2.5", "14", "-2", "0", "60", "-77", '"4"'),
     "array": ("[]", "[null]", "[1, 2]", '["ab", "cd", "ef", "gh"]', "[null, 2]", "[7, 8, 9]", "{}"),
     "object": ("{}", '{"a": 4}', '{"a": 1, "bb": "x"}', '{"bb": "x"}', '{"a": 4, "bb": "y"}', '{"a": 10}', '{"d": true}',
-               '{"b": "x"}', '{"c": 1}', '{"a": 4, "bb": "x", "c": 5, "d": 6}', "[]"),
+               '{"b": "x"}', '{"c": 1}', '{"a": 4, "bb": "x", "c": 5, "d": 6}',
+               '{"bb": "x", "a": 4}', "[]"),
 }
 # The byte at a prompt's end that is answered so.
 ENDS = dict(zip(itertools.chain(*ANSWERED.values()), b"ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'()*+/<=>?@^_`|~"))
+
+
+def in_order(schema, text):
+    """Whether the members of an answer stand as grammars have them."""
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        return True
+    named = list(dict.fromkeys([*schema.get("properties", ()), *schema.get("required", ())]))
+    return list(value) == [name for name in named if name in value] + [name for name in value if name not in named]
 
 
 def pairs(some):
@@ -283,7 +293,7 @@ class Answers(support.TestCase):
         for kind, schema in pairs(1):
             with self.subTest(schema=json.dumps(schema)):
                 count += 1
-                right = [text for text in ANSWERED[kind] if valid(schema, text)]
+                right = [text for text in ANSWERED[kind] if valid(schema, text) and in_order(schema, text)]
                 wrong = [text for text in ANSWERED[kind] if not valid(schema, text)]
                 answers = {text: self.answer(schema, text) for text in right[:1] + wrong[:1]}
                 if None in answers.values():
