@@ -97,6 +97,7 @@ class Check:
                 yield f"decode {plan['shape']} {plan['weights']}", partial(self.decode, plan), 0.3
         yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
         yield f"answers {first}", partial(self.answers, plain[first]), 0.2
+        yield f"rows {first}", partial(self.rows, plain[first]), 0.2
         yield f"ranks {first}", partial(self.ranks, plain[first]), 0.2
         for tool in ("memcheck", "synccheck"):
             yield tool, partial(self.sanitize, tool), 0.3
@@ -318,6 +319,14 @@ class Check:
                 rows.append({"shape": plan["shape"], "run": name, "answers": len(few), "different": different})
         if wrong := [row for row in rows if row["different"]]:
             raise ProgramError(f"expected the same bits whatever runs beside an answer, got {wrong}")
+
+    def rows(self, plan):
+        """Of each launch the rows of the same tokens, alone and beside others: the first one whose bits differ is
+        where answers that depend on their neighbours begin to."""
+        command = [self.program("gpu_tests"), "--rows", "4" if self.dry else "16", self.plan_path(plan), *self.gpu]
+        row = self.results["rows"] = {"shape": plan["shape"]} | json.loads(self.call(*command).splitlines()[-1])
+        if row["difference"]:
+            raise ProgramError(f"the first launch whose rows differ: {row['difference']}")
 
     def ranks(self, plan):
         """Logits of two ranks, which may share the GPU, beside one's; in a prompt and token by token, twice."""

@@ -11,8 +11,9 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 def table(results):
     parts = [head(results), conformance(results), decode(results), kernels(results)]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
-    parts += [answers(results.get("answers", [])), ranks(results.get("ranks", []))]
-    parts += [peers(results.get("peers", [])), sanitizer(results.get("sanitizer", []))]
+    parts += [answers(results.get("answers", [])), launch_rows(results.get("rows"))]
+    parts += [ranks(results.get("ranks", [])), peers(results.get("peers", []))]
+    parts += [sanitizer(results.get("sanitizer", []))]
     parts += [listing("Problems", results["problems"]), listing("Left out, for the time was over", results["left_out"])]
     parts += [[f"{results.get('seconds', 0)} s in all."]]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -107,6 +108,13 @@ def peers(rows):
 def answers(rows):
     cells = [[row["run"], f"{row['answers'] - len(row['different'])} of {row['answers']}"] for row in rows]
     return rows_of([f"answers of {rows[0]['shape']}" if rows else "", "the same bits as few at a time"], cells)
+
+
+def launch_rows(row):
+    if not row:
+        return []
+    found = f"the first that differ: {row['difference']}" if row["difference"] else "all have the same bits"
+    return [f"Rows of launches of {row['shape']}, alone and among others: {row['compared']} compared, {found}."]
 
 
 def ranks(rows):

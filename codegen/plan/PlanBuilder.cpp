@@ -11,6 +11,7 @@
 #include "codegen/plan/PlanWriter.h"
 #include "codegen/plan/WeightSections.h"
 #include "ir/kernel/Target.h"
+#include "ir/kernel/TargetNumerics.h"
 #include "ir/llama/Llama.h"
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
@@ -187,6 +188,18 @@ schema::GeometryT geometryOf(plan::KernelOp kernel) {
 static_assert(plan::getMaxEnumValForParamRole() ==
               static_cast<uint64_t>(schema::ParamRole::MAX));
 
+/// Bytes of a row of `result`; 0 where only the target's kernels know its form.
+/// LowerToPlan has found room for as many rows as a step may have.
+static uint64_t rowBytes(Value result) {
+  if (kernel::TargetNumerics::isPrivate(result))
+    return 0;
+  const auto type = cast<RankedTensorType>(result.getType());
+  uint64_t bytes = type.getElementTypeBitWidth() / 8;
+  for (const int64_t size : type.getShape().drop_front())
+    bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
 void ManifestBuilder::addKernel(plan::KernelOp op) {
   kernelNumbers[op.getSymName()] = static_cast<uint32_t>(plan.kernels.size());
   schema::KernelT &kernel =
@@ -195,6 +208,9 @@ void ManifestBuilder::addKernel(plan::KernelOp op) {
   kernel.family = op.getFamily().str();
   for (int32_t role : op.getParams())
     kernel.params.push_back(static_cast<schema::ParamRole>(role));
+  for (const Value result : op.getPrototype().getResults())
+    if (!isa<llama::KVType>(result.getType()))
+      kernel.resultRowBytes.push_back(rowBytes(result));
   kernel.geometry = std::make_unique<schema::GeometryT>(geometryOf(op));
   kernel.cost = std::make_unique<schema::LaunchCost>(
       launchCost(&op.getPrototype(), target, *plan.kv, contents.context));

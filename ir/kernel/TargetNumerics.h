@@ -36,7 +36,7 @@ public:
 
   /// Whether `value` is in a form that only the target's own kernels know, as
   /// the partial results of split-KV attention are.
-  bool isPrivate(mlir::Value value) const {
+  static bool isPrivate(mlir::Value value) {
     auto attention = value.getDefiningOp<AttentionOp>();
     return attention && attention.getType() != attention.getQuery().getType();
   }

@@ -489,7 +489,7 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     }));
     const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
     const double start = steadySeconds();
-    LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape)
+    LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape, kind)
                            : profile
                                ? runTimed(rows, program, shape)
                                : programs[program]->run(shape, meanwhile));
@@ -517,11 +517,14 @@ absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
   return absl::OkStatus();
 }
 
-absl::Status Engine::runObserved(size_t program, const StepShape &shape) {
+absl::Status Engine::runObserved(size_t program, const StepShape &shape,
+                                 RowKind kind) {
   Memory memory(*this);
   const size_t launches = shared->plan().programs[program]->launches.size();
   for (size_t launch = 0; launch < launches; ++launch) {
-    const LaunchSite site{program, launch, shape};
+    LaunchSite site{program, launch, shape};
+    if (!mixesKinds())
+      site.kind = kind;
     LLAMAC_RETURN_IF_ERROR(observer->before(site, memory));
     LLAMAC_RETURN_IF_ERROR(programs[program]->runLaunch(launch, shape));
     LLAMAC_RETURN_IF_ERROR(observer->after(site, memory));

@@ -74,10 +74,6 @@ private:
 /// The tokens given to a step whose logits are computed.
 enum class OutputRows { None, Last, All };
 
-/// What the rows of a step are for: the tokens of a prompt, or those that were
-/// sampled, one at a time.
-enum class RowKind { Prompt, Decode };
-
 /// The next tokens of one sequence.
 struct SequenceTokens {
   Sequence *sequence;
@@ -274,7 +270,8 @@ private:
                    bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
                         const StepShape &shape);
-  absl::Status runObserved(size_t program, const StepShape &shape);
+  absl::Status runObserved(size_t program, const StepShape &shape,
+                           RowKind kind);
   absl::Status giveLogits(absl::Span<const Row> rows, size_t program,
                           LogitsCallback callback);
   absl::Status sampleOnHost(absl::Span<const Row> rows, size_t program,

@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace llamac {
@@ -46,11 +47,17 @@ public:
                              absl::Span<const uint8_t> bytes) = 0;
 };
 
+/// What the rows of a step are for: the tokens of a prompt, or those that were
+/// sampled, one at a time.
+enum class RowKind { Prompt, Decode };
+
 /// A launch, by its numbers in the plan, in a step of `shape`.
 struct LaunchSite {
   size_t program = 0;
   size_t launch = 0;
   StepShape shape;
+  /// Of all rows, where the engine has programs for each kind.
+  std::optional<RowKind> kind = {};
 };
 
 /// An error of either ends the step.

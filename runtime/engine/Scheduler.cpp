@@ -84,7 +84,8 @@ Scheduler::create(std::shared_ptr<const Model> model,
                      {.kvPages = options.kvPages,
                       .keepsPrefixes = options.cachesPrefixes,
                       .prefixFile = options.prefixFile,
-                      .batchInvariant = options.batchInvariant}));
+                      .batchInvariant = options.batchInvariant,
+                      .observer = options.observer}));
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
 }
 

@@ -52,6 +52,8 @@ struct SchedulerOptions {
   int64_t promptRows = 0;
   /// Seconds between steps whose launches are timed; 0: none is.
   double profileInterval = 0;
+  /// Sees every launch of every step (EngineOptions).
+  LaunchObserver *observer = nullptr;
 };
 
 /// What a scheduler did since it was made, and does now.

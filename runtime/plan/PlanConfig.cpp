@@ -145,6 +145,12 @@ LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
               static_cast<double>(cost.keyFlops()) * keys};
 }
 
+uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param) {
+  const auto begin = kernel.params.begin();
+  return kernel.resultRowBytes[std::count(
+      begin, begin + static_cast<ptrdiff_t>(param), schema::ParamRole::Result)];
+}
+
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program) {
   return launch.rows == schema::RowSymbol::Tokens ? program.maxRows

@@ -79,6 +79,9 @@ struct LaunchTotals {
 LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
                       double context, double keys);
 
+/// Bytes of a row of the result that parameter number `param` of `kernel` is.
+uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
+
 /// The most rows that `launch` of `program` may have.
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program);

@@ -440,6 +440,15 @@ bool Verifier::checkKernels() const {
     for (schema::ParamRole role : kernel.params)
       if (!at["role of a parameter"].isOneOf(role))
         return false;
+    if (const auto results =
+            std::ranges::count(kernel.params, schema::ParamRole::Result);
+        kernel.resultRowBytes.size() != static_cast<size_t>(results))
+      return at["result row bytes"].wrong(
+          absl::StrCat(results, ", one for each result"),
+          kernel.resultRowBytes.size());
+    for (const uint64_t bytes : kernel.resultRowBytes)
+      if (!at["result row bytes"].isBelow(bytes, maxSize))
+        return false;
     for (size_t v = 0; v < kernel.variants.size(); ++v) {
       const schema::VariantT &variant = *kernel.variants[v];
       const Place of = at[absl::StrCat("variant ", v)];
@@ -580,6 +589,12 @@ bool Verifier::checkRole(const schema::ProgramT &program,
     break;
   case ParamRole::Result:
     fits = kind == OperandKind::Arena || kind == OperandKind::Exchange;
+    if (const uint64_t bytes = resultRowBytes(kernel, number) * rows;
+        fits && !isInside(operand.offset(), bytes,
+                          kind == OperandKind::Arena ? program.arenaBytes
+                                                     : plan.exchangeBytes))
+      return at.wrong(absl::StrCat("a place for ", bytes, " bytes of results"),
+                      absl::StrCat("offset ", operand.offset()));
     break;
   case ParamRole::Peers:
     fits = kind == OperandKind::Peers;

@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import xml.etree.ElementTree
@@ -267,6 +268,27 @@ class TwoRanks(unittest.TestCase):
         self.assertIn("Two ranks: not run: no libnccl.", report.table(results(ranks="not run: no libnccl")))
 
 
+class LaunchRows(unittest.TestCase):
+    def test_the_first_launch_whose_rows_differ_is_told(self):
+        row = {"shape": "1b", "compared": 70, "difference": "layers.0.attention: the row of position 3 in operand 5"}
+        self.assertIn("70 compared, the first that differ: layers.0.attention: the row", report.table(results(rows=row)))
+        self.assertIn("all have the same bits", report.table(results(rows=row | {"difference": ""})))
+
+    def test_it_is_a_problem(self):
+        folder = tempfile.mkdtemp(dir=self.enterContext(tempfile.TemporaryDirectory()))
+        found = json.dumps({"compared": 70, "difference": "layers.0.attention: the row of position 3"})
+        os.mkdir(os.path.join(folder, "bin"))
+        with open(os.path.join(folder, "bin", "gpu_tests"), "w") as f:
+            f.write(f"#!/bin/sh\necho '{found}'\n")
+        os.chmod(f.name, stat.S_IRWXU)
+        with open(os.path.join(folder, "check.json"), "w") as f:
+            json.dump({"dry_run": True, "environment": {}}, f)
+        options = argparse.Namespace(budget=None, limit=None, quick=False, gpu_index=0)
+        one = check.Check(folder, folder, options)
+        with self.assertRaisesRegex(process.ProgramError, "the first launch whose rows differ: layers.0.attention"):
+            one.rows({"shape": "1b", "file": "p"})
+
+
 class Comparison(support.TestCase):
     def test_ratios_are_of_every_row(self):
         new = results(kernels=[kernel("gemv", us=8.0), kernel("softmax")])
@@ -381,6 +403,8 @@ class DryRun(support.TestCase):
         # One GPU is both ranks'.
         self.assertEqual([(row["chunk"], row["same_bits_twice"]) for row in found["ranks"]], [(12, True), (1, True)])
         self.assertEqual([(row["run"], row["different"]) for row in found["answers"]], [(run, []) for run in answers.RUNS])
+        self.assertEqual(found["rows"]["difference"], "")
+        self.assertGreater(found["rows"]["compared"], 1000)
         with open(os.path.join(self.package, "results.md")) as f:
             table = f.read()
         self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")

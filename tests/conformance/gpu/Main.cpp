@@ -13,12 +13,14 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanReader.h"
 #include "tests/conformance/Register.h"
 #include "tests/conformance/gpu/Bandwidth.h"
 #include "tests/conformance/ops/PlanDevice.h"
 #include "tests/conformance/ops/RecordedPlans.h"
 #include "tests/conformance/wrappers/CudaSource.h"
+#include "tests/runtime/engine/RowBits.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -28,6 +30,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 using namespace llamac;
 using namespace llamac::conformance;
@@ -37,6 +40,9 @@ namespace {
 struct Options {
   bool bandwidth = false; ///< Of `mebibytes`, in place of the suite.
   bool compile = false;   ///< Compiles `plans`, in place of the suite.
+  bool rows = false;      ///< Of the plan `plans`, in place of the suite.
+  int requests = 0;       ///< For these rows.
+  bool batchInvariant = true;
   int mebibytes = 0;
   int gpuIndex = 0;
   std::string plans;
@@ -44,8 +50,8 @@ struct Options {
 
 } // namespace
 
-/// gpu_tests PLANS, --compile PLANS or --bandwidth MEBIBYTES; and --gpu-index
-/// N.
+/// gpu_tests PLANS, --compile PLANS, --bandwidth MEBIBYTES, or --rows REQUESTS
+/// PLAN, maybe with --no-batch-invariant; and --gpu-index N.
 static absl::StatusOr<Options> parse(absl::Span<char *> arguments) {
   Options options;
   bool isGood = true;
@@ -60,6 +66,13 @@ static absl::StatusOr<Options> parse(absl::Span<char *> arguments) {
       isGood = isGood && absl::SimpleAtoi(next, &options.mebibytes) &&
                options.mebibytes > 0;
       ++i;
+    } else if (argument == "--rows") {
+      options.rows = true;
+      isGood = isGood && absl::SimpleAtoi(next, &options.requests) &&
+               options.requests > 0;
+      ++i;
+    } else if (argument == "--no-batch-invariant") {
+      options.batchInvariant = false;
     } else if (argument == "--gpu-index") {
       isGood = isGood && absl::SimpleAtoi(next, &options.gpuIndex);
       ++i;
@@ -70,11 +83,13 @@ static absl::StatusOr<Options> parse(absl::Span<char *> arguments) {
     }
   }
   if (!isGood || options.plans.empty() != options.bandwidth ||
-      (options.compile && options.bandwidth))
+      options.compile + options.bandwidth + options.rows > 1 ||
+      (!options.batchInvariant && !options.rows))
     return usageError(
         "expected a folder that conformance_tests --record has written, "
-        "--compile and such a folder, or --bandwidth and a number of MiB; and "
-        "maybe --gpu-index and a number");
+        "--compile and such a folder, --bandwidth and a number of MiB, or "
+        "--rows, a number of requests and a plan, and maybe "
+        "--no-batch-invariant; and maybe --gpu-index and a number");
   return options;
 }
 
@@ -110,6 +125,26 @@ static absl::Status compilePlans(CudaDevice &gpu, const std::string &folder) {
                : absl::OkStatus();
 }
 
+/// One line of JSON. A plan without weights has random ones.
+static absl::Status printRows(const Options &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const PlanReader> plan,
+                          PlanReader::open(options.plans, {.verify = false}));
+  ModelOptions loading{.gpuIndex = options.gpuIndex, .quiet = true};
+  if (!hasWeights(plan->plan()))
+    loading.randomWeights = 1;
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const llamac::Model> model,
+                          llamac::Model::load(options.plans, loading));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const RowBitsReport report,
+      compareRowBits(model, options.requests, options.batchInvariant));
+  std::printf("%s\n",
+              nlohmann::ordered_json({{"compared", report.compared},
+                                      {"difference", report.difference}})
+                  .dump()
+                  .c_str());
+  return absl::OkStatus();
+}
+
 static int report(const absl::Status &status) {
   if (!status.ok())
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
@@ -130,6 +165,8 @@ int main(int argc, char **argv) {
     return report(printBandwidth(*gpu, options->mebibytes));
   if (options->compile)
     return report(compilePlans(**gpu, options->plans));
+  if (options->rows)
+    return report(printRows(*options));
   std::printf("%s\n", (*gpu)->describe().c_str());
   PlanRunner runner;
   runner.library = std::make_shared<RecordedPlans>(options->plans);

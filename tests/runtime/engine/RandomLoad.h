@@ -38,6 +38,7 @@ struct Load {
   bool window = false;
   bool cachesPrefixes = true;
   int mostTokens = 40; ///< Of an answer.
+  bool kinds = false;  ///< Whether rows differ by their kind.
 };
 
 inline void PrintTo(const Load &load, std::ostream *out) { *out << load.name; }

@@ -41,6 +41,19 @@ extern "C" void toyRemember(const CpuLaunch *launch) {
         static_cast<unsigned>(embedding[tokens[row]]);
 }
 
+// The same with the program's number as one operand more, on which what is kept
+// depends.
+extern "C" void toyRememberKind(const CpuLaunch *launch) {
+  const auto *positions = static_cast<const int *>(launch->args[1]);
+  const auto *sequences = static_cast<const int *>(launch->args[2]);
+  const auto *pageTable = static_cast<const int *>(launch->args[3]);
+  const auto *program = static_cast<const float *>(launch->args[6]);
+  toyRemember(launch);
+  for (long row = launch->begin; row < launch->end; ++row)
+    *slotOf(launch->args[4], pageTable, sequences[row], positions[row]) +=
+        1000 * static_cast<unsigned>(*program);
+}
+
 // One item a row. Operands: positions, sequences, page table, both pools, and
 // the hashes u32 [rows].
 extern "C" void toyHash(const CpuLaunch *launch) {

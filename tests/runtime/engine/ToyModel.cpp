@@ -148,14 +148,16 @@ static std::unique_ptr<schema::WeightT> embeddingWeight(int layer) {
   return weight;
 }
 
-/// Adds a kernel; gives its number.
+/// Adds a kernel, with `rowBytes` of a row of its result if it has one; gives
+/// its number.
 static uint32_t addKernel(ToyPlan &toy, const char *symbol,
                           std::vector<schema::ParamRole> params,
-                          int64_t items = 1) {
+                          std::vector<uint64_t> rowBytes, int64_t items = 1) {
   auto kernel = std::make_unique<schema::KernelT>();
   kernel->symbol = symbol;
   kernel->family = "toy";
   kernel->params = std::move(params);
+  kernel->resultRowBytes = std::move(rowBytes);
   kernel->geometry = std::make_unique<schema::GeometryT>();
   kernel->geometry->items = items;
   kernel->geometry->rowBlock = 1;
@@ -197,11 +199,12 @@ ToyPlan makeToyPlan() {
   using enum schema::ParamRole;
   addKernel(
       toy, "toyRemember",
-      {Activation, Activation, Activation, PageTable, AppendedCache, Weight});
+      {Activation, Activation, Activation, PageTable, AppendedCache, Weight},
+      {});
   addKernel(toy, "toyHash",
-            {Activation, Activation, PageTable, Cache, Cache, Result});
+            {Activation, Activation, PageTable, Cache, Cache, Result}, {4});
   addKernel(toy, "toyLogits", {Activation, Activation, Activation, Result},
-            vocab / logitsBlock);
+            {vocab * sizeof(float)}, vocab / logitsBlock);
   plan.programs.push_back(program(0, 1, 1, 2));
   plan.programs.push_back(program(1, 4, 2, 2));
   plan.programs.push_back(program(2, 8, 3, 2));
@@ -219,6 +222,26 @@ ToyPlan makeToyPlan() {
   return toy;
 }
 
+void addKinds(ToyPlan &toy) {
+  using schema::OperandKind;
+  using enum schema::ParamRole;
+  constexpr uint32_t constants = 2;
+  toy.plan.rowsAreAlike = false;
+  toy.plan.programs[1] = program(1, 7, 7, constants);
+  const uint32_t kernel =
+      addKernel(toy, "toyRememberKind",
+                {Activation, Activation, Activation, PageTable, AppendedCache,
+                 Weight, Activation},
+                {});
+  for (uint32_t number = 0; number < toy.plan.programs.size(); ++number)
+    for (auto &launch : toy.plan.programs[number]->launches)
+      if (launch->kernel == 0) {
+        launch->kernel = kernel;
+        launch->operands.push_back(
+            operand(OperandKind::Constant, constants, 4 * number));
+      }
+}
+
 void addWindow(ToyPlan &toy) {
   using schema::InputRole;
   using schema::OperandKind;
@@ -229,8 +252,9 @@ void addWindow(ToyPlan &toy) {
       operand(OperandKind::Input, static_cast<uint32_t>(InputRole::PageTable),
               /*offset=*/1);
   using enum schema::ParamRole;
-  const uint32_t kernel = addKernel(
-      toy, "toyHashWindow", {Activation, Activation, PageTable, Cache, Result});
+  const uint32_t kernel =
+      addKernel(toy, "toyHashWindow",
+                {Activation, Activation, PageTable, Cache, Result}, {4});
   for (auto &program : toy.plan.programs) {
     program->launches[1]->operands[3] = table;
     // The hash of the first layer alone, then that of the window.
@@ -248,7 +272,7 @@ void addSampling(ToyPlan &toy) {
   using schema::OperandKind;
   using enum schema::ParamRole;
   const uint32_t kernel =
-      addKernel(toy, "toySample", {Activation, Activation, Result});
+      addKernel(toy, "toySample", {Activation, Activation, Result}, {4});
   for (auto &program : toy.plan.programs) {
     const uint64_t place = program->arenaBytes;
     program->tokensOffset = static_cast<int64_t>(place);

@@ -39,6 +39,11 @@ struct ToyPlan {
 /// asked for, and a tokenizer.
 ToyPlan makeToyPlan();
 
+/// Makes a key depend on the program that wrote it, so that an answer does on
+/// the kind of each of its rows: decode of up to seven sequences has a program
+/// of its own.
+void addKinds(ToyPlan &toy);
+
 /// Gives the second layer a window, and the cache a ring for it.
 void addWindow(ToyPlan &toy);
 

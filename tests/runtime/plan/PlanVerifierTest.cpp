@@ -365,6 +365,7 @@ const Nonsense all[] = {
     {"WorkspaceOutside",
      [](PlanT &p) {
        p.kernels[1]->params[5] = schema::ParamRole::Workspace;
+       p.kernels[1]->resultRowBytes = {};
        p.kernels[1]->geometry->workspaceBytes = 1 << 20;
      },
      "operand 5: expected a place for 1048576 bytes in the arena of"},
@@ -569,8 +570,22 @@ const Nonsense all[] = {
      [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::PageTable; },
      "operand 2: expected one for a parameter of role PageTable, got Input"},
     {"OperandForAResult",
-     [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Result; },
+     [](PlanT &p) {
+       p.kernels[0]->params[2] = schema::ParamRole::Result;
+       p.kernels[0]->resultRowBytes = {4};
+     },
      "operand 2: expected one for a parameter of role Result, got Input"},
+    {"ResultRowsOfNoResult",
+     [](PlanT &p) { p.kernels[0]->resultRowBytes = {4}; },
+     "kernel 0: result row bytes: expected 0, one for each result, got 1"},
+    {"ResultRowsMissing", [](PlanT &p) { p.kernels[2]->resultRowBytes = {}; },
+     "kernel 2: result row bytes: expected 1, one for each result, got 0"},
+    {"ResultRowsHuge",
+     [](PlanT &p) { p.kernels[1]->resultRowBytes = {hugeUnsigned}; },
+     "kernel 1: result row bytes: expected a number below 2147483648, got"},
+    {"ResultPastTheArena",
+     [](PlanT &p) { p.kernels[2]->resultRowBytes = {1 << 20}; },
+     "operand 3: expected a place for 1048576 bytes of results, got offset 64"},
     {"OperandForCounters",
      [](PlanT &p) { p.kernels[0]->params[2] = schema::ParamRole::Counters; },
      "operand 2: expected one for a parameter of role Counters, got Input"},
