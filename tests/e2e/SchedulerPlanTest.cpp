@@ -8,12 +8,16 @@
 //
 // Run by test_scheduler.py and test_cuda.py, which make the plan
 // LLAMAC_TEST_PLAN. LLAMAC_TEST_LOAD has the numbers of requests, of sequences
-// at a time and of tokens of an answer.
+// at a time and of tokens of an answer; maybe then the share of pages that all
+// sequences can use, and whether prefixes are cached.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
 #include "tests/runtime/engine/RandomLoad.h"
+#include "tests/runtime/engine/RowBits.h"
+
+#include <gmock/gmock.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,19 +25,48 @@
 namespace llamac::load {
 namespace {
 
-TEST(SchedulerPlanTest, EachAnswerIsTheOneThatItsRequestHasAlone) {
-  const char *plan = std::getenv("LLAMAC_TEST_PLAN");
-  const char *numbers = std::getenv("LLAMAC_TEST_LOAD");
-  ASSERT_TRUE(plan && numbers);
+/// The load and the plan for it.
+class SchedulerPlanTest : public testing::Test {
+protected:
+  void SetUp() override {
+    const char *plan = std::getenv("LLAMAC_TEST_PLAN");
+    const char *numbers = std::getenv("LLAMAC_TEST_LOAD");
+    ASSERT_TRUE(plan && numbers);
+    int caches = 1;
+    ASSERT_GE(std::sscanf(numbers, "%d,%ld,%d,%lf,%d", &load.requests,
+                          &load.sequences, &load.mostTokens, &load.pages,
+                          &caches),
+              3);
+    load.cachesPrefixes = caches != 0;
+    auto loaded = Model::load(plan, {.threads = load.threads,
+                                     .devices = allDevices(),
+                                     .sequences = load.sequences});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    model = *std::move(loaded);
+  }
+
   Load load{"Plan", 0, 2, 0, 0.2};
-  ASSERT_EQ(std::sscanf(numbers, "%d,%ld,%d", &load.requests, &load.sequences,
-                        &load.mostTokens),
-            3);
-  auto model = Model::load(plan, {.threads = load.threads,
-                                  .devices = allDevices(),
-                                  .sequences = load.sequences});
-  ASSERT_TRUE(model.ok()) << model.status();
-  RandomLoad(*model, load).run();
+  std::shared_ptr<const Model> model;
+};
+
+TEST_F(SchedulerPlanTest, EachAnswerIsTheOneThatItsRequestHasAlone) {
+  RandomLoad(model, load).run();
+}
+
+// Of rows that are alike in no two programs.
+TEST_F(SchedulerPlanTest, RowsDifferFromThoseAloneOnlyWhereThatIsAllowed) {
+  const auto invariant =
+      compareRowBits(model, load.requests, /*batchInvariant=*/true);
+  ASSERT_TRUE(invariant.ok()) << invariant.status();
+  EXPECT_GT(invariant->compared, 100 * load.requests);
+  EXPECT_EQ(invariant->difference, "");
+  const auto free =
+      compareRowBits(model, load.requests, /*batchInvariant=*/false);
+  ASSERT_TRUE(free.ok()) << free.status();
+  EXPECT_THAT(free->difference,
+              testing::ContainsRegex("^layers\\.0\\..*: the (row|page) of "
+                                     "position.* differs from byte"));
+  std::printf("%s\n", free->difference.c_str());
 }
 
 } // namespace

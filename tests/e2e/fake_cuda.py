@@ -19,6 +19,12 @@ from make_model import random_weights, write_meta
 from support import FAKE_DRIVER
 
 
+def environment(sim_plan, capability="9.0", **more):
+    """Of a process in which the fakes run the kernels of `sim_plan`."""
+    fakes = dict.fromkeys(("LD_LIBRARY_PATH", "LLAMAC_NVRTC_PATH", "LLAMAC_NCCL_PATH"), FAKE_DRIVER)
+    return dict(os.environ, **fakes, LLAMAC_FAKE_PLAN=sim_plan, LLAMAC_FAKE_CAPABILITY=capability) | more
+
+
 class CudaCase(support.TestCase):
     """A model with its plan for cuda, and what the fake driver's kernels come from."""
 
@@ -45,13 +51,9 @@ class CudaCase(support.TestCase):
         write_meta(cls.model, cls.CONFIG, weights, "bf16")
 
     def environment(self, **more):
-        env = dict(
-            os.environ,
-            LD_LIBRARY_PATH=FAKE_DRIVER,
-            LLAMAC_NVRTC_PATH=FAKE_DRIVER,
-            LLAMAC_NCCL_PATH=FAKE_DRIVER,
-            LLAMAC_FAKE_PLAN=self.sim_plan,
-            LLAMAC_FAKE_CAPABILITY=",".join(["9.0"] * self.RANKS),
+        env = environment(
+            self.sim_plan,
+            ",".join(["9.0"] * self.RANKS),
             LLAMAC_FAKE_LEAKS=self.leaks,
             LLAMAC_FAKE_NCCL_FOLDER=os.path.dirname(self.leaks),
             XDG_CACHE_HOME=self.cache,

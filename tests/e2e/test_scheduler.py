@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random loads of a scheduler on small models: each answer is the one that its
 request has alone (tests/runtime/engine/RandomLoad.h). In the exhaustive tier with
-10,000 requests on the cpu and 1,000 on the simulator.
+10,000 requests on the cpu, and 1,000 on the simulator and on cuda's fake driver.
 
-    test_scheduler.py OnCpu    weights and a cache of two formats
-    test_scheduler.py OnSim    the cuda target's kernels
+    test_scheduler.py OnCpu     weights and a cache of two formats
+    test_scheduler.py OnSim     the cuda target's kernels
+    test_scheduler.py OnCuda    with the cuda target's runtime
 """
 
 import os
@@ -16,6 +17,7 @@ import support
 
 support.require("numpy", "gguf", "safetensors")
 
+import fake_cuda
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf, write_huggingface, write_meta
 from model_families import QWEN2
@@ -26,11 +28,15 @@ PROGRAM = os.path.join(os.path.dirname(support.BIN_DIR), "tests", "scheduler_pla
 class Load(support.TestCase):
     CONFIG = Config(64, 2, 4, 2, vocab=261)
 
-    def load(self, model, target, numbers, *flags):
+    def compile(self, model, target, *flags):
         plan = self.path(f"{os.path.basename(model)}.{target}.plan")
         self.llamac("compile", model, "--target", target, "-c", 200, "-o", plan, "-q", *flags)
-        env = dict(os.environ, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_LOAD=numbers)
-        result = support.run([PROGRAM], env=env, timeout=3600)
+        return plan
+
+    def load(self, model, target, numbers, *flags, env=os.environ, test="EachAnswerIsTheOneThatItsRequestHasAlone"):
+        plan = self.compile(model, target, *flags)
+        env = dict(env, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_LOAD=numbers)
+        result = support.run([PROGRAM, f"--gtest_filter=*.{test}"], env=env, timeout=3600)
         self.assertEqual(result.returncode, support.OK, result.stdout[-4000:] + result.stderr[-2000:])
 
 
@@ -54,36 +60,85 @@ class OnCpu(Load):
         self.load(model, "cpu", support.by_tier("120,16,40", "2000,16,40"), "--sparsify-attention", 4)
 
 
-class OnSim(Load):
-    """With the cuda target's kernels, and rounding that depends on where a kernel
+class Gpu(Load):
+    """Of the cuda target's kernels, with rounding that depends on where a kernel
     rounds: two paths that only happen to agree do not."""
 
-    def load_hostile(self, model, *flags):
-        self.load(model, "sim", support.by_tier("6,8,4", "250,8,12"), "--sim-hostile-rounding", *flags)
+    def made(self, name, write, *args, **options):
+        """The path of the model `name`, written where it is not there yet."""
+        path = self.path(name)
+        if not os.path.exists(path):
+            write(path, *args, **options)
+        return path
 
-    def test_heads_of_16(self):
-        model = self.path("meta")
-        write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 4), "bf16")
-        self.load_hostile(model)
+    def heads_of_16(self):
+        return self.made("meta", write_meta, self.CONFIG, random_weights(self.CONFIG, "bf16", 4), "bf16"), ()
 
-    def test_three_query_heads_a_kv_head(self):
+    def three_query_heads_a_kv_head(self):
         # Vectors of a row lie in both halves of a warp's tile.
         config = Config(384, 2, 6, 2, vocab=261)
-        model = self.path("three")
-        write_meta(model, config, random_weights(config, "bf16", 7), "bf16")
-        self.load_hostile(model, "--parallel", 16)
+        return self.made("three", write_meta, config, random_weights(config, "bf16", 7), "bf16"), ("--parallel", 16)
+
+    def windows(self):
+        config = Config(128, 2, 2, 1, vocab=261, windows=(0, 11), qkv_bias=True)
+        weights = random_weights(config, "bf16", 8)
+        return self.made("windows", write_huggingface, config, weights, family=QWEN2), ()
+
+    def q4_1(self):
+        config = Config(128, 2, 2, 2, vocab=261)
+        return self.made("four.gguf", write_gguf, config, quantise(random_weights(config, "bf16", 9), "Q4_1")[0]), ()
+
+
+class OnSim(Gpu):
+    def load_hostile(self, model, numbers=support.by_tier("6,8,4", "250,8,12")):
+        path, flags = model
+        self.load(path, "sim", numbers, "--sim-hostile-rounding", *flags)
+
+    def test_heads_of_16(self):
+        self.load_hostile(self.heads_of_16())
+
+    def test_three_query_heads_a_kv_head(self):
+        self.load_hostile(self.three_query_heads_a_kv_head())
 
     def test_windows(self):
-        config = Config(128, 2, 2, 1, vocab=261, windows=(0, 11), qkv_bias=True)
-        model = self.path("windows")
-        write_huggingface(model, config, random_weights(config, "bf16", 8), family=QWEN2)
-        self.load_hostile(model)
+        self.load_hostile(self.windows())
 
     def test_q4_1(self):
-        config = Config(128, 2, 2, 2, vocab=261)
-        model = self.path("four.gguf")
-        write_gguf(model, config, quantise(random_weights(config, "bf16", 9), "Q4_1")[0])
-        self.load_hostile(model)
+        self.load_hostile(self.q4_1())
+
+    def test_with_pages_for_one_and_a_bit(self):
+        # A long sequence leaves little to others: they are preempted, and pages go to and fro.
+        for cached in (1, 0):
+            with self.subTest(cached=cached):
+                self.load_hostile(self.heads_of_16(), support.by_tier(f"8,8,8,0.1,{cached}", f"120,8,30,0.1,{cached}"))
+
+    def test_the_first_launch_whose_rows_differ_is_named(self):
+        path, flags = self.heads_of_16()
+        rows = "RowsDifferFromThoseAloneOnlyWhereThatIsAllowed"
+        self.load(path, "sim", support.by_tier("4,8,4", "40,8,4"), "--sim-hostile-rounding", *flags, test=rows)
+
+
+class OnCuda(Gpu):
+    """On the fake driver, which runs the kernels of the plan for sim: the runtime
+    is that of a GPU, with graphs and steps in flight."""
+
+    def load_hostile(self, model):
+        path, flags = model
+        sim_plan = self.compile(path, "sim", "--sim-hostile-rounding", "--gpu", "sm_90a", *flags)
+        env = fake_cuda.environment(sim_plan, XDG_CACHE_HOME=self.cache)
+        self.load(path, "cuda", support.by_tier("4,8,4", "250,8,12"), "--gpu", "sm_90a", *flags, env=env)
+
+    def test_heads_of_16(self):
+        self.load_hostile(self.heads_of_16())
+
+    def test_three_query_heads_a_kv_head(self):
+        self.load_hostile(self.three_query_heads_a_kv_head())
+
+    def test_windows(self):
+        self.load_hostile(self.windows())
+
+    def test_q4_1(self):
+        self.load_hostile(self.q4_1())
 
 
 if __name__ == "__main__":
