@@ -43,6 +43,13 @@ struct Load {
 
 inline void PrintTo(const Load &load, std::ostream *out) { *out << load.name; }
 
+/// How often as many requests a load has without sanitizers, which are slow.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr int sanitizerCost = 5;
+#else
+inline constexpr int sanitizerCost = 1;
+#endif
+
 /// Requests of which many begin alike.
 class RandomRequests {
 public:
@@ -140,7 +147,8 @@ inline Got aloneOf(Engine &engine, const Request &request, int number) {
 class RandomLoad {
 public:
   RandomLoad(std::shared_ptr<const Model> model, const Load &load)
-      : load(load), alone(*Engine::create(model, {.batchInvariant = true})),
+      : load(load), count(load.requests / sanitizerCost),
+        alone(*Engine::create(model, {.batchInvariant = true})),
         requests(*model, std::min<int64_t>(model->context(), 200),
                  load.mostTokens) {
     const schema::KvLayoutT &kv = *model->plan().kv;
@@ -154,12 +162,11 @@ public:
   }
 
   void run() {
-    while (submitted < load.requests || !scheduler->isIdle()) {
+    while (submitted < count || !scheduler->isIdle()) {
       // Arrivals in bursts, and quiet times.
       if (requests.below(8) == 0 &&
           scheduler->counts().waiting < 2 * load.sequences)
-        for (int i = requests.below(24); i > 0 && submitted < load.requests;
-             --i)
+        for (int i = requests.below(24); i > 0 && submitted < count; --i)
           submit();
       if (!open.empty() && requests.below(12) == 0) {
         auto which = std::next(open.begin(),
@@ -184,14 +191,14 @@ public:
     EXPECT_EQ(counts.freePages, counts.pages);
     EXPECT_EQ(counts.finished, finished + cancelled + failed);
     EXPECT_EQ(counts.failed, failed);
-    if (load.requests < 100) // Too few to say.
+    if (count < 100) // Too few to say.
       return;
-    EXPECT_GT(finished, load.requests / 4);
-    EXPECT_GT(cancelled, load.requests / 100);
+    EXPECT_GT(finished, count / 4);
+    EXPECT_GT(cancelled, count / 100);
     if (load.pages < 1)
-      EXPECT_GT(counts.preemptions, load.requests / 100);
+      EXPECT_GT(counts.preemptions, count / 100);
     if (load.cachesPrefixes)
-      EXPECT_GT(counts.cachedTokens, load.requests / 10);
+      EXPECT_GT(counts.cachedTokens, count / 10);
   }
 
 private:
@@ -251,6 +258,7 @@ private:
   }
 
   Load load;
+  int count; ///< Of requests.
   std::unique_ptr<Engine> alone;
   RandomRequests requests;
   std::unique_ptr<Scheduler> scheduler;
