@@ -35,6 +35,9 @@ struct GrammarQueue::Place {
 Task<absl::StatusOr<std::shared_ptr<const Grammar>>>
 GrammarQueue::compile(HttpExchange &exchange, GrammarCompiler &compiler,
                       const GrammarSource &source) {
+  // It may have been compiled since the request was read.
+  if (auto kept = compiler.find(source))
+    co_return kept;
   const auto same = std::ranges::find_if(places, [&](const auto &place) {
     return place->compiler == &compiler && place->source == source &&
            !place->isUnwanted;

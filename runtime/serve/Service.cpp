@@ -512,7 +512,7 @@ private:
 
 /// A request with the answers that come to it.
 struct Service::Submitted {
-  std::unique_ptr<ApiRequest> request;
+  std::unique_ptr<ApiRequest> request = {};
   std::shared_ptr<Waker> waker = {};
   /// One for each prompt; none yet where the grammar is to be compiled.
   std::vector<std::unique_ptr<AnswerStream>> streams = {};
@@ -565,47 +565,52 @@ absl::Status Service::submit(HttpExchange &exchange, Submitted &submitted) {
 
 /// Reads the request of `exchange`, and submits it unless its grammar is still
 /// to be compiled.
-absl::StatusOr<Service::Submitted> Service::read(HttpExchange &exchange,
-                                                 bool isChat) {
+absl::Status Service::read(HttpExchange &exchange, bool isChat,
+                           Submitted &submitted) {
   LLAMAC_ASSIGN_OR_RETURN(
       ApiRequest request,
       readApiRequest(models, isChat, exchange.request().body()));
-  Submitted read{std::make_unique<ApiRequest>(std::move(request))};
-  if (const auto &source = read.request->grammar()) {
-    const auto kept = read.request->model->model().grammars()->find(*source);
+  submitted.request = std::make_unique<ApiRequest>(std::move(request));
+  if (const auto &source = submitted.request->grammar()) {
+    const auto kept =
+        submitted.request->model->model().grammars()->find(*source);
     if (!kept)
-      return read;
-    LLAMAC_RETURN_IF_ERROR(takeGrammar(*read.request, kept));
+      return absl::OkStatus();
+    LLAMAC_RETURN_IF_ERROR(takeGrammar(*submitted.request, kept));
   }
-  LLAMAC_RETURN_IF_ERROR(submit(exchange, read));
-  return read;
+  return submit(exchange, submitted);
 }
 
 Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
   const bool isChat = findRoute(exchange.request())->isChat;
-  auto submitted =
-      co_await onPool(readers, [&] { return read(exchange, isChat); });
-  if (submitted.ok() && submitted->streams.empty()) {
-    ApiRequest &request = *submitted->request;
-    const auto compiled = co_await grammars.compile(
-        exchange, *request.model->model().grammars(), *request.grammar());
-    absl::Status status = takeGrammar(request, compiled);
+  Submitted submitted;
+  const absl::Cleanup forget = [&] {
+    if (submitted.waker)
+      submitted.waker->forget();
+  };
+  absl::Status status = co_await onPool(
+      readers, [&] { return read(exchange, isChat, submitted); });
+  if (status.ok() && submitted.streams.empty()) {
+    ApiRequest &request = *submitted.request;
+    status = takeGrammar(
+        request,
+        co_await grammars.compile(exchange, *request.model->model().grammars(),
+                                  *request.grammar()));
     if (status.ok())
-      status = co_await onPool(readers,
-                               [&] { return submit(exchange, *submitted); });
-    if (!status.ok())
-      submitted = status;
+      status =
+          co_await onPool(readers, [&] { return submit(exchange, submitted); });
   }
-  if (exchange.clientLeft() && !submitted.ok()) {
+  if (!status.ok() && exchange.clientLeft()) {
     entry.status = clientLeftStatus;
     entry.error = "the client left";
     co_return;
   }
-  if (!submitted.ok())
-    co_return co_await send(exchange, entry, errorAnswer(submitted.status()));
-  const absl::Cleanup forget = [&] { submitted->waker->forget(); };
-  entry.model = submitted->request->model->name();
-  co_await stream(exchange, entry, *submitted);
+  if (!status.ok()) {
+    submitted.streams.clear(); // Of prompts before the one that failed.
+    co_return co_await send(exchange, entry, errorAnswer(status));
+  }
+  entry.model = submitted.request->model->name();
+  co_await stream(exchange, entry, submitted);
 }
 
 /// The end of the frame that it is now.

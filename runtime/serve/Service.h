@@ -89,7 +89,7 @@ private:
   /// Answers by what `make` makes of the model and the body's JSON.
   template <typename Function>
   Task<void> answerJson(HttpExchange &exchange, Entry &entry, Function make);
-  absl::StatusOr<Submitted> read(HttpExchange &exchange, bool isChat);
+  absl::Status read(HttpExchange &exchange, bool isChat, Submitted &submitted);
   absl::Status submit(HttpExchange &exchange, Submitted &submitted);
   Task<void> stream(HttpExchange &exchange, Entry &entry, Submitted &submitted);
 
