@@ -36,7 +36,7 @@ class Load(support.TestCase):
     def load(self, model, target, numbers, *flags, env=os.environ, test="EachAnswerIsTheOneThatItsRequestHasAlone"):
         plan = self.compile(model, target, *flags)
         env = dict(env, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_LOAD=numbers)
-        result = support.run([PROGRAM, f"--gtest_filter=*.{test}"], env=env, timeout=3600)
+        result = support.run([PROGRAM, f"--gtest_filter=*.{test}"], env=env, timeout=7200)
         self.assertEqual(result.returncode, support.OK, result.stdout[-4000:] + result.stderr[-2000:])
 
 
