@@ -281,7 +281,7 @@ public:
   absl::StatusOr<std::unique_ptr<GrammarMatcher>> newMatcher() const override {
     return std::make_unique<Matcher>(*this);
   }
-  uint64_t bytes() const override { return 0; }
+  int64_t bytes() const override { return 0; }
   absl::Span<const int32_t> stopIds() const override { return {}; }
 
   mutable std::vector<size_t> pendingWork;
@@ -289,9 +289,6 @@ public:
 private:
   struct Matcher final : GrammarMatcher {
     explicit Matcher(const MultiplesOfThree &grammar) : grammar(grammar) {}
-    std::unique_ptr<GrammarMatcher> clone() const override {
-      return std::make_unique<Matcher>(grammar);
-    }
     absl::Status nextTokens(TokenMask &mask) override {
       grammar.pendingWork.push_back(countOf("fakePendingWork"));
       mask.assign((grammar.vocabSize + 31) / 32, 0);
