@@ -283,7 +283,7 @@ class LaunchRows(unittest.TestCase):
         os.chmod(f.name, stat.S_IRWXU)
         with open(os.path.join(folder, "check.json"), "w") as f:
             json.dump({"dry_run": True, "environment": {}}, f)
-        options = argparse.Namespace(budget=None, limit=None, quick=False, gpu_index=0)
+        options = argparse.Namespace(budget=None, limit=None, quick=False, ops=None, gpu_index=0)
         one = check.Check(folder, folder, options)
         with self.assertRaisesRegex(process.ProgramError, "the first launch whose rows differ: layers.0.attention"):
             one.rows({"shape": "1b", "file": "p"})

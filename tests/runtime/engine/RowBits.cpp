@@ -37,6 +37,8 @@ template <typename T>
 static absl::StatusOr<std::vector<T>>
 readInput(InputRole role, uint64_t group, size_t count, StepMemory &memory) {
   std::vector<T> values(count);
+  if (count == 0)
+    return values;
   std::vector<uint8_t> staging;
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
