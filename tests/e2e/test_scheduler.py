@@ -90,7 +90,7 @@ class Gpu(Load):
 
 
 class OnSim(Gpu):
-    def load_hostile(self, model, numbers=support.by_tier("6,8,4", "250,8,12")):
+    def load_hostile(self, model, numbers=support.by_tier("4,8,4", "250,8,12")):
         path, flags = model
         self.load(path, "sim", numbers, "--sim-hostile-rounding", *flags)
 
@@ -126,7 +126,7 @@ class OnCuda(Gpu):
         path, flags = model
         sim_plan = self.compile(path, "sim", "--sim-hostile-rounding", "--gpu", "sm_90a", *flags)
         env = fake_cuda.environment(sim_plan, XDG_CACHE_HOME=self.cache)
-        self.load(path, "cuda", support.by_tier("4,8,4", "250,8,12"), "--gpu", "sm_90a", *flags, env=env)
+        self.load(path, "cuda", support.by_tier("3,8,4", "250,8,12"), "--gpu", "sm_90a", *flags, env=env)
 
     def test_heads_of_16(self):
         self.load_hostile(self.heads_of_16())
