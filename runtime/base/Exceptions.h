@@ -36,8 +36,8 @@ public:
   static bool isOn();
 };
 
-/// What `function`, which gives a status or a value or status, gives; what it
-/// throws as an error.
+/// Calls `function`, which gives a status or a value or status. An exception of
+/// it becomes an error.
 template <typename Function>
 std::invoke_result_t<Function> withoutExceptions(Function function) {
   const MemoryThrows throws;

@@ -157,7 +157,7 @@ GrammarCompiler::compileNew(const GrammarSource &source, GrammarWork &work) {
   }
   LLAMAC_ASSIGN_OR_RETURN(GrammarSource translated, translate(source, work));
   translated.namedControls = source.namedControls;
-  // What it was made from is gone.
+  // The translator has freed what it held.
   work.giveBack(work.heldBytes());
   return worker->compile(translated, work);
 }

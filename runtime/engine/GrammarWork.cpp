@@ -38,7 +38,7 @@ absl::Status GrammarWork::look() {
     return usageError("nobody waits for it any more");
   if (usedSeconds() < seconds)
     return absl::OkStatus();
-  // What is asked next is told so, too.
+  // The next question is answered so, too.
   uncounted = interval;
   return usageError(absl::StrCat("it takes more than ", seconds,
                                  " s of a processor; make it simpler or less "

@@ -47,8 +47,8 @@ public:
                              absl::Span<const uint8_t> bytes) = 0;
 };
 
-/// What the rows of a step are for: the tokens of a prompt, or those that were
-/// sampled, one at a time.
+/// Rows of a step compute tokens of a prompt, or tokens that were sampled, one
+/// at a time.
 enum class RowKind { Prompt, Decode };
 
 /// A launch, by its numbers in the plan, in a step of `shape`.
@@ -56,7 +56,7 @@ struct LaunchSite {
   size_t program = 0;
   size_t launch = 0;
   StepShape shape;
-  /// Of all rows, where the engine has programs for each kind.
+  /// All rows are of this kind where the engine has programs for each kind.
   std::optional<RowKind> kind = {};
 };
 

@@ -77,8 +77,8 @@ PrefixCache::usable(absl::Span<const int32_t> tokens, Use use) const {
     return {};
   const auto width = static_cast<size_t>(cache.tokensOfPage());
   std::vector<Node *> known = path(tokens, (tokens.size() - 1) / width);
-  // Of the pages of the first nodes, those that are not to be had, and those
-  // that nobody holds: all beginnings are looked at in one pass.
+  // Sums over the first nodes count the pages that are not to be had, and those
+  // that nobody holds, so that one pass serves all beginnings.
   struct Pages {
     int64_t missing = 0, spare = 0;
   };

@@ -87,7 +87,7 @@ public:
   static absl::StatusOr<StringSet> matching(const Regex &regex,
                                             GrammarWork &work);
 
-  /// Those of both. Errors: those of matching().
+  /// The strings that are in both sets. Errors: those of matching().
   absl::StatusOr<StringSet> with(const StringSet &other,
                                  GrammarWork &work) const;
   StringSet complement() const;

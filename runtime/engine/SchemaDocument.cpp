@@ -464,7 +464,7 @@ absl::Status SchemaDocument::expand(const SchemaPart &part,
   if (path.size() > most)
     return errorAt(schema, absl::StrCat("expected at most ", most,
                                         " references one after the other"));
-  // What was expanded once, by another way, is there with all its parts.
+  // A schema that was expanded before, by another way, has all its parts there.
   const SchemaPart own{&schema, SchemaPart::Own};
   if (std::find(found.begin(), found.end(), own) != found.end())
     return absl::OkStatus();

@@ -89,10 +89,8 @@ class Gpu(Load):
         return self.made("four.gguf", write_gguf, config, quantise(random_weights(config, "bf16", 9), "Q4_1")[0]), ()
 
 
-class OnSim(Gpu):
-    def load_hostile(self, model, numbers=support.by_tier("4,8,4", "250,8,12")):
-        path, flags = model
-        self.load(path, "sim", numbers, "--sim-hostile-rounding", *flags)
+class EveryShape:
+    """What both devices run by their load_hostile()."""
 
     def test_heads_of_16(self):
         self.load_hostile(self.heads_of_16())
@@ -105,6 +103,12 @@ class OnSim(Gpu):
 
     def test_q4_1(self):
         self.load_hostile(self.q4_1())
+
+
+class OnSim(EveryShape, Gpu):
+    def load_hostile(self, model, numbers=support.by_tier("4,8,4", "250,8,12")):
+        path, flags = model
+        self.load(path, "sim", numbers, "--sim-hostile-rounding", *flags)
 
     def test_with_pages_for_one_and_a_bit(self):
         # A long sequence leaves little to others: they are preempted, and pages go to and fro.
@@ -118,7 +122,7 @@ class OnSim(Gpu):
         self.load(path, "sim", support.by_tier("4,8,4", "40,8,4"), "--sim-hostile-rounding", *flags, test=rows)
 
 
-class OnCuda(Gpu):
+class OnCuda(EveryShape, Gpu):
     """On the fake driver, which runs the kernels of the plan for sim: the runtime
     is that of a GPU, with graphs and steps in flight."""
 
@@ -127,18 +131,6 @@ class OnCuda(Gpu):
         sim_plan = self.compile(path, "sim", "--sim-hostile-rounding", "--gpu", "sm_90a", *flags)
         env = fake_cuda.environment(sim_plan, XDG_CACHE_HOME=self.cache)
         self.load(path, "cuda", support.by_tier("3,8,4", "250,8,12"), "--gpu", "sm_90a", *flags, env=env)
-
-    def test_heads_of_16(self):
-        self.load_hostile(self.heads_of_16())
-
-    def test_three_query_heads_a_kv_head(self):
-        self.load_hostile(self.three_query_heads_a_kv_head())
-
-    def test_windows(self):
-        self.load_hostile(self.windows())
-
-    def test_q4_1(self):
-        self.load_hostile(self.q4_1())
 
 
 if __name__ == "__main__":
