@@ -73,6 +73,10 @@ static std::vector<Case> cases() {
         R"({"type":"string"}},"score":{"type":"number"}},)"
         R"("required":["name","age"]}}})"},
        people},
+      {"schema: pattern with a count",
+       {GrammarSource::JsonSchema,
+        R"({"type":"string","pattern":"^.{1,200}$"})"},
+       R"("The quick brown fox jumps over the lazy dog; \"so what\", it said.")"},
       {"any JSON object", {GrammarSource::JsonObject, ""}, people},
       {"regex: date and time",
        {GrammarSource::Regex,

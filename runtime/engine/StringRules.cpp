@@ -21,6 +21,9 @@ namespace llamac {
 
 using Items = GrammarRules::Sequence;
 
+/// A rule for each length is the fastest to follow, and takes long to compile.
+static constexpr int64_t longestChain = 16;
+
 static CharSet controls() { return {{0, 0x1F}}; }
 static CharSet escaped() { return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}; }
 
@@ -106,33 +109,34 @@ int StringRules::rest(bool isName) {
   return rule;
 }
 
+int StringRules::restOfAtMost(const CharSet &set, int64_t most) {
+  const auto [known, isNew] = runs.try_emplace(set);
+  int &run = known->second;
+  if (isNew) {
+    run = rules.add();
+    std::vector<Items> goingOn = {{"\"\""}};
+    addBefore(run, encoded(set), goingOn);
+    rules.define(run, std::move(goingOn));
+  }
+  const int limited = rules.add({{run}});
+  rules.limitChars(limited, most);
+  return rules.add({{limited, "\"\\\"\""}});
+}
+
 int StringRules::restOfLength(int64_t least, int64_t most) {
   if (least == 0 && most < 0)
     return rest(false);
   if (const auto known = rests.find({least, most}); known != rests.end())
     return known->second;
+  if (least == 0 && most > longestChain)
+    return rests[{least, most}] = restOfAtMost(anyChar(), most);
   std::vector<Items> alternatives;
-  // A rule for each length is the fastest to follow, and takes long to compile.
-  constexpr int64_t longestChain = 16;
-  if (least == 0 && most > longestChain) {
-    // An escape counts as all of its characters.
-    if (freely < 0) {
-      freely = rules.add();
-      std::vector<Items> goingOn = {{"\"\""}};
-      addBefore(freely, encoded(anyChar()), goingOn);
-      rules.define(freely, std::move(goingOn));
-    }
-    const int limited = rules.add({{freely}});
-    rules.limitChars(limited, most);
-    alternatives.push_back({limited, "\"\\\"\""});
-  } else {
-    if (least == 0)
-      alternatives.push_back({"\"\\\"\""});
-    if (most != 0)
-      addBefore(restOfLength(std::max<int64_t>(least - 1, 0),
-                             most < 0 ? -1 : most - 1),
-                encoded(anyChar()), alternatives);
-  }
+  if (least == 0)
+    alternatives.push_back({"\"\\\"\""});
+  if (most != 0)
+    addBefore(
+        restOfLength(std::max<int64_t>(least - 1, 0), most < 0 ? -1 : most - 1),
+        encoded(anyChar()), alternatives);
   return rests[{least, most}] = rules.add(std::move(alternatives));
 }
 
@@ -142,8 +146,8 @@ int StringRules::ofLength(int64_t least, int64_t most) {
       any = rules.add({{"\"\\\"\"", rest(false)}});
     return any;
   }
-  constexpr int64_t longestChain = 64;
-  if (least <= longestChain)
+  constexpr int64_t longestLeast = 64;
+  if (least <= longestLeast)
     return rules.add({{"\"\\\"\"", restOfLength(least, most)}});
   if (character < 0) {
     std::vector<Items> parts;
@@ -154,11 +158,44 @@ int StringRules::ofLength(int64_t least, int64_t most) {
   return rules.add({{"\"\\\"\"", {character, least, most}, "\"\\\"\""}});
 }
 
+namespace {
+/// A state with the characters that lead to each other one.
+using Arrows = std::map<int, CharSet>;
+} // namespace
+
+/// How many characters may come after each state, or -1: where all that may
+/// come are so many at most of one set, found from where nothing may.
+static std::vector<int64_t>
+countedTails(const std::vector<StringSet::State> &states,
+             const std::vector<Arrows> &arrows) {
+  std::vector<int64_t> tails(states.size(), -1);
+  std::vector<std::vector<int>> before(states.size());
+  std::vector<int> open;
+  for (int i = 0; i < static_cast<int>(states.size()); ++i) {
+    if (states[i].isEnd && arrows[i].size() == 1)
+      before[arrows[i].begin()->first].push_back(i);
+    if (states[i].isEnd && arrows[i].empty())
+      open.push_back(i);
+  }
+  for (const int last : open)
+    tails[last] = 0;
+  while (!open.empty()) {
+    const int next = open.back();
+    open.pop_back();
+    for (const int i : before[next])
+      if (tails[next] == 0 ||
+          arrows[i].begin()->second == arrows[next].begin()->second) {
+        tails[i] = tails[next] + 1;
+        open.push_back(i);
+      }
+  }
+  return tails;
+}
+
 int StringRules::of(const StringSet &set) {
   const auto &states = set.states();
   const auto count = static_cast<int>(states.size());
-  // Each state with the characters that lead to each other one.
-  std::vector<std::map<int, CharSet>> arrows(count);
+  std::vector<Arrows> arrows(count);
   std::vector<int> rule(count, -1), entries(count);
   for (int i = 0; i < count; ++i)
     for (const StringSet::Arrow &arrow : states[i].arrows) {
@@ -170,6 +207,7 @@ int StringRules::of(const StringSet &set) {
       entries[to] += to != i;
   for (int i = 0; i < count; ++i)
     rule[i] = rules.add();
+  const std::vector<int64_t> tails = countedTails(states, arrows);
   // A state that is only passed through stands in the one before it.
   const auto isPassage = [&](int i) {
     return i != 0 && entries[i] == 1 && !states[i].isEnd &&
@@ -181,6 +219,11 @@ int StringRules::of(const StringSet &set) {
     if (states[i].isEnd && arrows[i].size() == 1 && loop != arrows[i].end() &&
         (loop->second == anyChar() || loop->second == nameChars())) {
       rules.define(rule[i], {{rest(loop->second == nameChars())}});
+      continue;
+    }
+    if (tails[i] > longestChain) {
+      rules.define(rule[i],
+                   {{restOfAtMost(arrows[i].begin()->second, tails[i])}});
       continue;
     }
     std::vector<Items> alternatives;

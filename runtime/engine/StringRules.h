@@ -38,10 +38,14 @@ private:
   int rest(bool isName);
   /// The same with `least` to `most` characters.
   int restOfLength(int64_t least, int64_t most);
+  /// The same with at most `most` characters of `set`, where an escape counts
+  /// as all of its own.
+  int restOfAtMost(const CharSet &set, int64_t most);
 
   GrammarRules &rules;
-  int any = -1, anyRest = -1, nameRest = -1, character = -1, freely = -1;
+  int any = -1, anyRest = -1, nameRest = -1, character = -1;
   std::map<std::pair<int64_t, int64_t>, int> rests; ///< By length.
+  std::map<CharSet, int> runs; ///< Any number of characters of a set.
 };
 
 } // namespace llamac

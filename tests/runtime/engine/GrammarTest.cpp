@@ -149,6 +149,41 @@ TEST_F(GrammarTest, ASchemaNamesWhatAnObjectHas) {
   EXPECT_FALSE(matches(*schema, R"({"name": "Ada", "other": 1})"));
 }
 
+TEST_F(GrammarTest, APatternMayEndInALongCount) {
+  const auto quoted = [](size_t count, const char *text, const char *before) {
+    std::string quoted = absl::StrCat("\"", before);
+    for (size_t i = 0; i < count; ++i)
+      quoted += text;
+    return quoted + "\"";
+  };
+  const auto any =
+      grammar(GrammarSource::JsonSchema, R"({"pattern":"^.{1,200}$"})");
+  EXPECT_FALSE(matches(*any, quoted(0, "x", "")));
+  EXPECT_TRUE(matches(*any, quoted(1, "x", "")));
+  EXPECT_TRUE(matches(*any, quoted(200, "\u65e5", "")));
+  EXPECT_FALSE(matches(*any, quoted(201, "x", "")));
+  EXPECT_FALSE(matches(*any, quoted(1, "\\n", "")));
+  // An escape counts as all of its characters.
+  EXPECT_TRUE(matches(*any, quoted(100, "\\\"", "")));
+  EXPECT_FALSE(matches(*any, quoted(101, "\\\"", "")));
+
+  const auto digits = grammar(GrammarSource::JsonSchema,
+                              R"({"pattern":"^(a|bc)-?[0-9]{0,40}$"})");
+  for (const char *before : {"a", "bc", "a-", "bc-"}) {
+    EXPECT_TRUE(matches(*digits, quoted(0, "7", before)));
+    EXPECT_TRUE(matches(*digits, quoted(40, "7", before)));
+    EXPECT_FALSE(matches(*digits, quoted(41, "7", before)));
+    EXPECT_FALSE(matches(*digits, quoted(1, "x", before)));
+  }
+  // The last character is of another set.
+  const auto ends = grammar(GrammarSource::JsonSchema,
+                            R"({"pattern":"^[a-c]{0,20}([0-9]|$)"
+})");
+  EXPECT_TRUE(matches(*ends, quoted(20, "b", "")));
+EXPECT_TRUE(matches(*ends, R"("abc7 and more")"));
+EXPECT_FALSE(matches(*ends, quoted(21, "b", "")));
+}
+
 TEST_F(GrammarTest, PropertiesAreThereOnce) {
   const auto schema = grammar(GrammarSource::JsonSchema,
                               R"({"properties":{"a":{"type":"integer"}},)"
