@@ -369,8 +369,10 @@ def invariance(llamac, cases=(("1B", "bf16"), ("8B", "q4_0"))):
 
 HEAD = """# A model of a decode step on a GPU
 
-**Nothing here was measured: no plan has run on a GPU.** The page predicts, so that a measurement
-can prove a term wrong. `scripts/gpu_model.py --write` makes it from plans and compiled kernels.
+**It expects too little.** On an H200 1B bf16 took 0.850 ms, 8B bf16 4.33, 8B Q8_0 5.56 and 8B
+Q4_0 3.16 ([what GPUs showed](gpu-results.md)): a boundary costs three times what it says, and
+weights in blocks have no rate of their own here. `scripts/gpu_model.py --write` makes the page
+from plans and compiled kernels.
 
 A launch begins when the blocks of the one ahead have begun and its own find room beside them. It
 then asks memory for what fills its rings, and L2 for what is behind. When the launch ahead has
