@@ -76,7 +76,7 @@ class Gpu(Load):
 
     def three_query_heads_a_kv_head(self):
         # Vectors of a row lie in both halves of a warp's tile.
-        config = Config(384, 2, 6, 2, vocab=261)
+        config = Config(192, 2, 6, 2, vocab=261)
         return self.made("three", write_meta, config, random_weights(config, "bf16", 7), "bf16"), ("--parallel", 16)
 
     def windows(self):

@@ -63,7 +63,7 @@ static constexpr Family families[] = {
 // is a step's share of waits and copies. The bounds are what 1B, 8B and 70B
 // take on the six GPUs, and a twentieth.
 static constexpr Bound bounds[] = {
-    {Walk::Lanes, "bf16", 1, 2.7},       {Walk::Lanes, "bf16", 2, 4.2},
+    {Walk::Lanes, "bf16", 1, 2.7},       {Walk::Lanes, "bf16", 2, 4.5},
     {Walk::Lanes, "bf16", 4, 7.6},       {Walk::Lanes, "q8_0", 1, 3.6},
     {Walk::Lanes, "q8_0", 2, 4.8},       {Walk::Lanes, "q8_0", 4, 7.7},
     {Walk::Lanes, "q4_0", 1, 4.8},       {Walk::Lanes, "q4_0", 2, 6.0},
