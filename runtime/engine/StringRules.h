@@ -38,8 +38,8 @@ private:
   int rest(bool isName);
   /// The same with `least` to `most` characters.
   int restOfLength(int64_t least, int64_t most);
-  /// The same with at most `most` characters of `set`, where an escape counts
-  /// as all of its own.
+  /// The same with at most `most` characters of `set`, where those of an escape
+  /// count one by one.
   int restOfAtMost(const CharSet &set, int64_t most);
 
   GrammarRules &rules;
