@@ -90,7 +90,6 @@ class MessageView {
     this.element.setAttribute("aria-busy", this.running);
     // Blocks out of sight need no layout.
     this.text.classList.toggle("long", this.text.childElementCount > 50);
-    if (app.following) scrollToEnd();
   }
 
   drawAnswer({ thought, answer, open }) {
@@ -190,14 +189,24 @@ function scrollToEnd() {
   scroller.scrollTop = scroller.scrollHeight;
 }
 
-// Follows the end of an answer unless the reader has scrolled away from it.
+// Keeps the end of the conversation in sight, until the reader scrolls up and from when
+// they are back. A browser lays out what is far from sight by a guess, so its height
+// changes when it comes near: the end is sought again after each change of a height,
+// and only a way up is the reader's.
 function startScrolling() {
   const scroller = byId("scroller");
-  const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
+  let top = 0;
   scroller.addEventListener("scroll", () => {
-    app.following = atEnd();
+    const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
+    if (atEnd || scroller.scrollTop < top) app.following = atEnd;
+    top = scroller.scrollTop;
     byId("to-end").hidden = app.following;
   });
+  const heights = new ResizeObserver(() => {
+    if (app.following) scrollToEnd();
+  });
+  heights.observe(scroller);
+  heights.observe(byId("messages"));
   byId("to-end").addEventListener("click", () => {
     app.following = true;
     scrollToEnd();

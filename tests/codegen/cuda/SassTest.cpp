@@ -90,7 +90,7 @@ TEST(SassTest, InstructionsAreCountedForEachWeight) {
   EXPECT_EQ(instructionsPerWeight("gemv_x_bf16_m2", ".maxRows = 2", sass), 6);
   EXPECT_EQ(instructionsPerWeight("gemm_x_bf16", ".maxRows = 1", sass), 0);
   EXPECT_THAT(brokenSassRules("gemv_x_bf16_m2", ".maxRows = 2", sass),
-              HasSubstr("6 instructions a weight, expected at most 4.2"));
+              HasSubstr("6 instructions a weight, expected at most 4.5"));
   EXPECT_EQ(
       brokenSassRules("gemv_x_bf16_m2", ".depth = 576, .maxRows = 2", sass),
       "");
