@@ -197,9 +197,10 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
   const int from = firstKey(config, args.positions[row]);
   const int firstTile = from / keyTile * keyTile;
   const int share = splitTokens(config, tokens - firstTile);
-  const int splits = ceilDiv(tokens - firstTile, share);
-  if (split >= splits)
+  // Blocks without a split leave before they divide.
+  if (split * share >= tokens - firstTile)
     return;
+  const int splits = ceilDiv(tokens - firstTile, share);
   const int begin = firstTile + split * share;
   const int end = minOf(begin + share, tokens);
 

@@ -48,6 +48,12 @@ LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
   return (value + unit - 1) / unit;
 }
 
+/// How many of `turns` loads a lane starts before it uses the first: at most
+/// `most`, in batches of one size as far as that goes.
+LLAMAC_CONSTEXPR long batchOfTurns(long turns, long most) {
+  return divideUp(turns, divideUp(turns, most));
+}
+
 // Matrix products
 
 /// y[t] = W x[t] for one weight, or two that share x; W is [outputs, depth].
@@ -335,8 +341,13 @@ template <GemvMmaConfig config> struct GemvMmaPartials {
 
 LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvMmaConfig &config) {
   const int sums = config.weights * gemvMmaOutputs + 1;
-  return {divideUp(config.outputs, gemvMmaOutputs), 0, config.warps * 32,
-          config.warps * sums * config.maxRows * 4};
+  LaunchShape shape{divideUp(config.outputs, gemvMmaOutputs), 0,
+                    config.warps * 32,
+                    config.warps * sums * config.maxRows * 4};
+  // Two hide twice the latency; what unpacks weights would spill for it.
+  if (config.format == WeightFormat::BF16 && config.warps <= 8)
+    shape.minBlocks = 2;
+  return shape;
 }
 
 /// The same product for any number of rows, by tiles of blockRows rows x
@@ -686,8 +697,13 @@ template <class Product> struct QkvConfig {
 template <class Product>
 LLAMAC_CONSTEXPR LaunchShape launchShape(const QkvConfig<Product> &config) {
   LaunchShape shape = launchShape(config.query);
-  shape.gridSize +=
-      launchShape(config.key).gridSize + launchShape(config.value).gridSize;
+  const LaunchShape others[] = {launchShape(config.key),
+                                launchShape(config.value)};
+  for (const LaunchShape &other : others) {
+    shape.gridSize += other.gridSize;
+    if (other.minBlocks < shape.minBlocks)
+      shape.minBlocks = other.minBlocks;
+  }
   return shape;
 }
 

@@ -58,32 +58,51 @@ template <GemvConfig config> struct SplitInput {
   /// whose fragment is not zero.
   static constexpr int groupBytes = 8 * rows * 16;
 
-  /// Brings `count` rows; all `threads` threads of the block come. A barrier
-  /// follows.
+  /// Brings `count` rows; all `threads` threads of the block come, each with a
+  /// batch of loads in flight at a time. A barrier follows.
   template <int threads, class Rows>
   static LLAMAC_DEVICE void fill(Shared &shared, const Rows &input, int count) {
     constexpr int eights = Shared::steps * stepBlocks * 4;
+    constexpr int batch =
+        batchOfTurns(divideUp(eights, threads), Rows::normalises ? 4 : 8);
     for (int i = threadIdx.x; i < splitStepBytes / 4; i += threads)
       reinterpret_cast<uint32_t *>(shared.zeros)[i] = 0;
+#pragma unroll 1
     for (int row = 0; row < rows; ++row) {
+      const float *from = input.row(minOf(row, count - 1));
       float squares = 0;
       // A block of 32 is four lanes', which stay together.
-      for (int first = 32 * warpIndex(); first < eights; first += threads) {
-        const int eight = first + laneIndex();
-        float x[8] = {};
-        if (row < count && eight < config.depth / 8) {
-          load(x, input.row(row) + 8 * eight);
-          if constexpr (Rows::normalises) {
-            float gain[8];
-            load(gain, input.gain + 8 * eight);
+#pragma unroll 1
+      for (int first = 32 * warpIndex(); first < eights;
+           first += batch * threads) {
+        float x[batch][8], gain[batch][8];
+        auto eightOf = [&](int i) {
+          return first + i * threads + static_cast<int>(laneIndex());
+        };
 #pragma unroll
-            for (int i = 0; i < 8; ++i) {
-              squares = fma(x[i], x[i], squares);
-              x[i] *= gain[i];
+        for (int i = 0; i < batch; ++i) {
+          // Behind the last there is that again.
+          const long at = 8 * minOf<long>(eightOf(i), config.depth / 8 - 1);
+          load(x[i], from + at);
+          if constexpr (Rows::normalises)
+            load(gain[i], input.gain + at);
+        }
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const int eight = eightOf(i);
+          if (first + i * threads >= eights)
+            continue;
+          const bool isInside = row < count && eight < config.depth / 8;
+#pragma unroll
+          for (int j = 0; j < 8; ++j) {
+            x[i][j] = isInside ? x[i][j] : 0.0f;
+            if constexpr (Rows::normalises) {
+              squares = fma(x[i][j], x[i][j], squares);
+              x[i][j] *= gain[i][j];
             }
           }
+          store(shared, row, eight, x[i], eight < eights);
         }
-        store(shared, row, eight, x, eight < eights);
       }
       if constexpr (Rows::normalises) {
 #pragma unroll

@@ -76,31 +76,47 @@ template <StreamConfig config, class Rows> struct StagedInput {
 
   /// Fills the places of `count` rows and with zeros those of the rows that a
   /// call does not have: sums are made of them, too. All threads of the block
-  /// come.
+  /// come. A thread has a batch of loads in flight at a time.
   static LLAMAC_DEVICE void fill(const Rows &input, int count, float *staged,
                                  float *squares) {
+    constexpr int threads = streamWarps * 32, fours = depth / 4;
+    constexpr int turns = divideUp(fours, threads);
+    constexpr int batch = batchOfTurns(turns, normalises ? 8 : 16);
+    constexpr bool isEven = fours % (threads * batch) == 0;
 #pragma unroll
     for (int row = 0; row < config.product.maxRows; ++row) {
       const float *x = input.row(minOf(row, count - 1));
       const bool isRow = row < count;
       float sum = 0;
-#pragma unroll 2
-      for (uint32_t four = threadIdx.x; four < depth / 4;
-           four += streamWarps * 32) {
-        Four value = {};
-        if (isRow)
-          value = vectorAt<const Four>(x + 4 * four);
-        if constexpr (normalises) {
-          const auto gain = vectorAt<const Four>(input.gain + 4 * four);
+#pragma unroll 1
+      for (int turn = 0; turn < turns; turn += batch) {
+        const int first = turn * threads + static_cast<int>(threadIdx.x);
+        Four values[batch], gains[batch];
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            sum = fma(value[i], value[i], sum);
-            value[i] *= gain[i];
-          }
+        for (int i = 0; i < batch; ++i) {
+          // Behind the last there is that again.
+          const int four = first + i * threads;
+          const int at = 4 * (isEven ? four : minOf(four, fours - 1));
+          values[i] = vectorAt<const Four>(x + at);
+          if constexpr (normalises)
+            gains[i] = vectorAt<const Four>(input.gain + at);
         }
-        const uint32_t chunk = four / parts;
-        vectorAt<Four>(staged + row * rowFloats +
-                       placeOf(chunk / 32, chunk % 32, four % parts)) = value;
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const uint32_t four = first + i * threads;
+          if (!isEven && four >= fours)
+            continue;
+          Four value = isRow ? values[i] : Four{};
+          if constexpr (normalises)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+              sum = fma(value[j], value[j], sum);
+              value[j] *= gains[i][j];
+            }
+          const uint32_t chunk = four / parts;
+          vectorAt<Four>(staged + row * rowFloats +
+                         placeOf(chunk / 32, chunk % 32, four % parts)) = value;
+        }
       }
       if constexpr (normalises) {
         sum = totalAcrossLanes<1>({sum});

@@ -123,26 +123,30 @@ private:
   /// two the first 8 slots are of the first.
   static LLAMAC_DEVICE int weightOf(int slot) { return slot / Units::outputs; }
 
-  /// Starts the copies of the block's next segment, if there is one: a row's
-  /// values by one lane, its scales by another.
+  /// Starts the copies of the block's next segment, if there is one. One lane
+  /// starts all, to places that are constants: copies take uniform registers,
+  /// for which lanes with places of their own would take turns.
   LLAMAC_DEVICE void fill(int stage) {
     if (next.unit >= Units::count)
       return;
-    const Unit unit = Units::unitOf(next.unit);
-    const uint32_t bytes = Units::valueBytes(next.segment);
-    const uint32_t scaleBytes = Units::scaleBytes(next.segment);
-    if (laneIndex() == 0)
+    if (electLane()) {
+      const Unit unit = Units::unitOf(next.unit);
+      const uint32_t bytes = Units::valueBytes(next.segment);
+      const uint32_t scaleBytes = Units::scaleBytes(next.segment);
       mbarrierArriveExpect(full(stage), splitRows * (bytes + scaleBytes));
-    syncWarp();
-    const int slot = laneIndex() % splitRows, w = weightOf(slot);
-    const uint32_t row = unit.row(slot % Units::outputs);
-    if (laneIndex() < splitRows)
-      bulkCopy(stageOf(stage) + slot * valueStride,
-               units.values(unit, w, row, next.segment), bytes, full(stage));
-    else if constexpr (Units::scaleSegment != 0)
-      bulkCopy(stageOf(stage) + splitRows * valueStride + slot * scaleStride,
-               units.scales(unit, w, row, next.segment), scaleBytes,
-               full(stage));
+#pragma unroll
+      for (int slot = 0; slot < splitRows; ++slot) {
+        const int w = weightOf(slot);
+        const uint32_t row = unit.row(slot % Units::outputs);
+        bulkCopy(stageOf(stage) + slot * valueStride,
+                 units.values(unit, w, row, next.segment), bytes, full(stage));
+        if constexpr (Units::scaleSegment != 0)
+          bulkCopy(stageOf(stage) + splitRows * valueStride +
+                       slot * scaleStride,
+                   units.scales(unit, w, row, next.segment), scaleBytes,
+                   full(stage));
+      }
+    }
     next.advance(gridDim.x);
   }
 

@@ -149,12 +149,10 @@ absl::Status CudaCode::load(const std::vector<std::string> &images) {
   return setAttributes();
 }
 
-/// More dynamic shared memory than every GPU gives must be asked for. Kernels
-/// that overlap need one partition of a multiprocessor's memory: it is not
-/// changed while blocks run there, so that with another one the next kernel's
-/// would wait for the last of this one's.
+/// More dynamic shared memory than every GPU gives must be asked for.
 absl::Status CudaCode::setAttributes() {
   constexpr uint64_t always = 48 << 10;
+  const GpuSpec *gpu = findGpuSpec(architecture);
   for (size_t i = 0; i < functions.size(); ++i) {
     const schema::KernelT &kernel = *plan->plan().kernels[i];
     const uint64_t scratch = kernel.geometry->scratchBytes;
@@ -168,7 +166,9 @@ absl::Status CudaCode::setAttributes() {
     if (scratch > always)
       LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedBytes, scratch));
     if (kernel.geometry->dependent)
-      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout, 100));
+      LLAMAC_RETURN_IF_ERROR(
+          set(cuda::functionSharedCarveout,
+              gpu ? gpu->sharedCarveout(scratch) : 100));
   }
   return absl::OkStatus();
 }
