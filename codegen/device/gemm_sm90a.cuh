@@ -295,23 +295,35 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
                          0, 1024, Swizzle::Bytes128);
   }
 
-  /// The lane's share of 32 columns of x, which begin at depth `depth` and lie
-  /// at `half`, as operands of two products. The squares of pieces 0 and 1 have
-  /// a sum, and those of 2 and 3: which of the two comes first depends on where
-  /// a row lies in its tile, and their sum does not.
-  LLAMAC_DEVICE void round(const unsigned char *half, int depth,
-                           const bool (&isRow)[2], float (&squares)[2][2],
+  /// Whether gains are loaded while the half before theirs is multiplied: what
+  /// unpacks weights leaves no registers for it.
+  static constexpr bool gainsAhead = !Ring::unpacks;
+
+  /// The gains of the lane's share of the 32 columns that begin at `depth`, by
+  /// loads that stay where they stand.
+  LLAMAC_DEVICE void loadGains(int depth, F32x2 (&gains)[4]) const {
+    if constexpr (Rows::normalises)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int k = depth + (i ^ (swap ? 2 : 0)) * 8 + 2 * pair;
+        gains[i] = {1, 1};
+        if (config.depth % wgmmaSlice == 0 || k < config.depth)
+          gains[i] = loadReadOnly(
+              reinterpret_cast<const F32x2 *>(input.gain + k));
+      }
+  }
+
+  /// The lane's share of 32 columns of x, which lie at `half`, as operands of
+  /// two products. The squares of pieces 0 and 1 have a sum, and those of 2 and
+  /// 3: which of the two comes first depends on where a row lies in its tile,
+  /// and their sum does not.
+  LLAMAC_DEVICE void round(const unsigned char *half, const bool (&isRow)[2],
+                           const F32x2 (&gains)[4], float (&squares)[2][2],
                            uint32_t (&a)[2][4]) const {
     // Four pieces of eight columns, of two rows.
     uint32_t rounded[4][2];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      F32x2 gain = {1, 1};
-      if constexpr (Rows::normalises) {
-        const int k = depth + (i ^ (swap ? 2 : 0)) * 8 + 2 * pair;
-        if (config.depth % wgmmaSlice == 0 || k < config.depth)
-          gain = load2(input.gain + k);
-      }
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
         F32x2 x = {0, 0};
@@ -320,7 +332,7 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
               half + (row + 8 * upper) * 128 + (first ^ i * 32)));
         if constexpr (Rows::normalises) {
           squares[upper][i / 2] = dot(x, x, squares[upper][i / 2]);
-          x = x * gain;
+          x = x * gains[i];
         }
         rounded[i][upper] = packBf16(x.x, x.y);
       }
@@ -367,13 +379,21 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
     float sums[panels][panelSums] = {};
     uint32_t a[2][2][4];
     int before = 0;
+    F32x2 gains[4];
+    if constexpr (gainsAhead)
+      loadGains(0, gains);
     for (int slice = 0; slice < Ring::slices; ++slice) {
       const uint64_t b = waitForSlice();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        round(ring.at(place.stage) + half * Ring::halfBytes,
-              slice * wgmmaSlice + half * wgmmaSlice / 2, isRow, squares,
-              a[half]);
+        const int depth = slice * wgmmaSlice + half * wgmmaSlice / 2;
+        if constexpr (!gainsAhead)
+          loadGains(depth, gains);
+        round(ring.at(place.stage) + half * Ring::halfBytes, isRow, gains,
+              squares, a[half]);
+        if constexpr (gainsAhead)
+          if (half == 0 || slice + 1 < Ring::slices)
+            loadGains(depth + wgmmaSlice / 2, gains);
         wgmmaFence();
 #pragma unroll
         for (int k = 0; k < 2; ++k)
