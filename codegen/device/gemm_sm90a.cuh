@@ -308,8 +308,8 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
         const int k = depth + (i ^ (swap ? 2 : 0)) * 8 + 2 * pair;
         gains[i] = {1, 1};
         if (config.depth % wgmmaSlice == 0 || k < config.depth)
-          gains[i] = loadReadOnly(
-              reinterpret_cast<const F32x2 *>(input.gain + k));
+          gains[i] =
+              loadReadOnly(reinterpret_cast<const F32x2 *>(input.gain + k));
       }
   }
 

@@ -166,9 +166,8 @@ absl::Status CudaCode::setAttributes() {
     if (scratch > always)
       LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedBytes, scratch));
     if (kernel.geometry->dependent)
-      LLAMAC_RETURN_IF_ERROR(
-          set(cuda::functionSharedCarveout,
-              gpu ? gpu->sharedCarveout(scratch) : 100));
+      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout,
+                                 gpu ? gpu->sharedCarveout(scratch) : 100));
   }
   return absl::OkStatus();
 }
