@@ -28,7 +28,7 @@ function currentModel() {
 function showChat(chat) {
   app.chat = chat;
   app.views.clear();
-  app.following = true;
+  follow(true);
   keep("chat", chat.id, "sessionStorage");
   byId("messages").replaceChildren(...chat.messages.map((message) => addView(chat, message)));
   updateChat();
@@ -155,7 +155,7 @@ async function answer(chat) {
   const view = () => app.views.get(message);
   chat.messages.push(message);
   app.runs.set(chat.id, run);
-  app.following = true;
+  follow(true);
   if (app.chat === chat) {
     // The answer before is not the last one any more.
     for (const other of app.views.values()) other.showFoot();

@@ -189,6 +189,14 @@ function scrollToEnd() {
   scroller.scrollTop = scroller.scrollHeight;
 }
 
+// Whether the end of the conversation is kept in sight. If so the browser may not move
+// the text on its own to keep what is in sight in its place.
+function follow(following) {
+  app.following = following;
+  byId("scroller").classList.toggle("following", following);
+  byId("to-end").hidden = following;
+}
+
 // Keeps the end of the conversation in sight, until the reader scrolls up and from when
 // they are back. A browser lays out what is far from sight by a guess, so its height
 // changes when it comes near: the end is sought again after each change of a height,
@@ -198,17 +206,17 @@ function startScrolling() {
   let top = 0;
   scroller.addEventListener("scroll", () => {
     const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
-    if (atEnd || scroller.scrollTop < top) app.following = atEnd;
+    if (atEnd || scroller.scrollTop < top) follow(atEnd);
     top = scroller.scrollTop;
-    byId("to-end").hidden = app.following;
   });
   const heights = new ResizeObserver(() => {
     if (app.following) scrollToEnd();
+    top = scroller.scrollTop;
   });
   heights.observe(scroller);
   heights.observe(byId("messages"));
   byId("to-end").addEventListener("click", () => {
-    app.following = true;
+    follow(true);
     scrollToEnd();
   });
 }

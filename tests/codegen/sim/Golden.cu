@@ -204,7 +204,7 @@ KERNEL roundInput(uint32_t *out, const uint32_t *in, int rows) {
   const PanelMath math({.stages = shared}, {});
   float squares[2][2] = {};
   uint32_t a[2][4];
-  math.round(shared, 0, {true, true}, squares, a);
+  math.round(shared, {true, true}, {}, squares, a);
   for (int k = 0; k < 2; ++k)
     for (int i = 0; i < 4; ++i)
       out[(k * 256 + threadIdx.x - 128) * 4 + i] = a[k][i];
