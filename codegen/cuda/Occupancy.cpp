@@ -16,7 +16,6 @@ static constexpr int warpThreads = 32;
 static constexpr int parts = 4;
 static constexpr int registerUnit = 256;
 static constexpr int sharedUnit = 128;
-static constexpr int sharedReserve = 1024;
 
 static int roundedUp(int value, int unit) {
   return (value + unit - 1) / unit * unit;
@@ -31,7 +30,8 @@ bool fitTogether(const GpuSpec &gpu, absl::Span<const BlockResources> blocks) {
     registers +=
         ofPart * roundedUp(block.registers * warpThreads, registerUnit);
     warps += ofBlock;
-    shared += roundedUp(block.sharedBytes + sharedReserve, sharedUnit);
+    shared +=
+        roundedUp(block.sharedBytes + GpuSpec::blockReservedBytes, sharedUnit);
   }
   return registers <= gpu.smRegisters / parts &&
          warps * warpThreads <= gpu.smThreads && shared <= gpu.smSharedBytes &&

@@ -69,10 +69,9 @@ absl::Span<const GpuSpec> gpuSpecs() { return specs; }
 
 int GpuSpec::sharedCarveout(uint64_t scratchBytes) const {
   constexpr uint64_t little = 32 << 10;
-  constexpr uint64_t keptOfBlock = 1 << 10; // CUDA's, beside the block's own.
   if (scratchBytes == 0 || scratchBytes > little)
     return 100;
-  const uint64_t twoBlocks = 2 * (scratchBytes + keptOfBlock);
+  const uint64_t twoBlocks = 2 * (scratchBytes + blockReservedBytes);
   const uint64_t all = smSharedBytes;
   return static_cast<int>((twoBlocks * 100 + all - 1) / all);
 }

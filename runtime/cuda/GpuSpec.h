@@ -37,6 +37,9 @@ enum class KernelTier : unsigned char {
 };
 
 struct GpuSpec {
+  /// Shared memory that CUDA keeps for each block, beside the block's own.
+  static constexpr int blockReservedBytes = 1024;
+
   const char *name; ///< "sm_90a", as -arch takes it.
   ComputeCapability capability;
   KernelTier tier = KernelTier::Sm80;
@@ -59,8 +62,8 @@ struct GpuSpec {
   /// rest is the L1 cache. All of it, as far as that goes: the partition is not
   /// changed while blocks run, so that with another one the next kernel's would
   /// wait for this one's last. But those with little of it read their input
-  /// through the cache, and want no more than two blocks have: on an H200, 16
-  /// rows of 8B in bf16 take 5.4 ms so and 10.0 without a cache.
+  /// through the cache, and want no more than two blocks have
+  /// (docs/gpu-results.md, "Mends").
   int sharedCarveout(uint64_t scratchBytes) const;
 };
 

@@ -46,6 +46,20 @@ PlanHash PlanReader::hash() const {
   return header.hash;
 }
 
+/// FlatBuffers verifies that vectors begin at multiples of four, not that
+/// elements of eight bytes lie at multiples of eight. Those that are structs
+/// are copied as bytes.
+static bool numbersAreAligned(const schema::Plan &plan) {
+  return std::all_of(
+      plan.kernels()->begin(), plan.kernels()->end(),
+      [](const schema::Kernel *kernel) {
+        const flatbuffers::Vector<uint64_t> *numbers = kernel->resultRowBytes();
+        return !numbers || reinterpret_cast<uintptr_t>(numbers->Data()) %
+                                   alignof(uint64_t) ==
+                               0;
+      });
+}
+
 absl::Status PlanReader::readManifest(int64_t sequences) {
   const uint32_t number = static_cast<uint32_t>(table.size() - 1);
   const absl::Span<const uint8_t> buffer = bytes(number);
@@ -60,7 +74,8 @@ absl::Status PlanReader::readManifest(int64_t sequences) {
                                      "got ",
                                      buffer.size(), "; compile it again"));
   flatbuffers::Verifier verifier(buffer.data(), buffer.size(), limits);
-  if (!schema::VerifyPlanBuffer(verifier))
+  if (!schema::VerifyPlanBuffer(verifier) ||
+      !numbersAreAligned(*schema::GetPlan(buffer.data())))
     return badPlanError(absl::StrCat(
         where, ": expected a flatbuffer of this version's schema, got ",
         buffer.size(), " bytes of other data; compile it again"));

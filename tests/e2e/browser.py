@@ -181,11 +181,12 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        self.call(
-            "Runtime.evaluate",
-            expression="new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))",
-            awaitPromise=True,
-        )
+        self.draw(2)
+
+    def draw(self, frames):
+        """Waits until so many frames have been drawn."""
+        for _ in range(frames):
+            self.evaluate("new Promise((done) => requestAnimationFrame(() => done(0)))")
 
     def press(self, key, shift=False, alt=False):
         """A key as the keyboard gives it: "Tab", "ArrowDown", "Enter", "a", "/"."""

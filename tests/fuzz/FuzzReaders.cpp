@@ -460,33 +460,8 @@ Seeds prefixFiles() {
 
 Seeds plans() { return {unsoundPlan(toy::makeToyPlan())}; }
 
-std::string manifestOf(const schema::PlanT &plan) {
-  flatbuffers::FlatBufferBuilder builder;
-  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &plan));
-  return {reinterpret_cast<const char *>(builder.GetBufferPointer()),
-          builder.GetSize()};
-}
-
 Seeds manifests() {
-  const toy::ToyPlan toy = toy::makeToyPlan();
-  Seeds seeds = {manifestOf(toy.plan)};
-  // Elements of eight bytes at an odd multiple of four: what refers to their
-  // vector refers to the first of them, which is a length then.
-  toy.plan.kernels[0]->resultRowBytes = {2, 0, 0};
-  std::string bytes = manifestOf(toy.plan);
-  const auto *manifest = reinterpret_cast<const uint8_t *>(bytes.data());
-  const auto *vector = reinterpret_cast<const uint8_t *>(
-      schema::GetPlan(manifest)->kernels()->Get(0)->resultRowBytes());
-  for (size_t at = 0; at + 4 <= bytes.size(); at += 4) {
-    uint32_t offset = 0;
-    std::memcpy(&offset, manifest + at, 4);
-    if (manifest + at + offset == vector) {
-      offset += 4;
-      std::memcpy(bytes.data() + at, &offset, 4);
-    }
-  }
-  seeds.push_back(bytes);
-  return seeds;
+  return {manifestOf(toy::makeToyPlan().plan), misalignedManifest()};
 }
 
 Seeds tunings() {

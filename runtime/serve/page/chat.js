@@ -28,11 +28,10 @@ function currentModel() {
 function showChat(chat) {
   app.chat = chat;
   app.views.clear();
-  follow(true);
   keep("chat", chat.id, "sessionStorage");
   byId("messages").replaceChildren(...chat.messages.map((message) => addView(chat, message)));
   updateChat();
-  scrollToEnd();
+  showEnd();
 }
 
 function addView(chat, message) {
@@ -155,12 +154,11 @@ async function answer(chat) {
   const view = () => app.views.get(message);
   chat.messages.push(message);
   app.runs.set(chat.id, run);
-  follow(true);
   if (app.chat === chat) {
     // The answer before is not the last one any more.
     for (const other of app.views.values()) other.showFoot();
     byId("messages").append(addView(chat, message));
-    scrollToEnd();
+    showEnd();
     updateChat();
   }
   say("Answering");

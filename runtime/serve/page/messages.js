@@ -197,6 +197,11 @@ function follow(following) {
   byId("to-end").hidden = following;
 }
 
+function showEnd() {
+  follow(true);
+  scrollToEnd();
+}
+
 // Keeps the end of the conversation in sight, until the reader scrolls up and from when
 // they are back. A browser lays out what is far from sight by a guess, so its height
 // changes when it comes near: the end is sought again after each change of a height,
@@ -215,8 +220,5 @@ function startScrolling() {
   });
   heights.observe(scroller);
   heights.observe(byId("messages"));
-  byId("to-end").addEventListener("click", () => {
-    follow(true);
-    scrollToEnd();
-  });
+  byId("to-end").addEventListener("click", showEnd);
 }

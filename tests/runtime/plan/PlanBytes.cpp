@@ -57,14 +57,36 @@ PlanParts splitPlan(const std::string &bytes) {
   return parts;
 }
 
+std::string manifestOf(const schema::PlanT &plan) {
+  flatbuffers::FlatBufferBuilder builder;
+  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &plan));
+  return raw(builder.GetBufferPointer(), builder.GetSize());
+}
+
+// What refers to the vector of the numbers refers to the first of them, which
+// is a length then.
+std::string misalignedManifest() {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  toy.plan.kernels[0]->resultRowBytes = {2, 0, 0};
+  std::string bytes = manifestOf(toy.plan);
+  const auto *manifest = reinterpret_cast<const uint8_t *>(bytes.data());
+  const auto *vector = reinterpret_cast<const uint8_t *>(
+      schema::GetPlan(manifest)->kernels()->Get(0)->resultRowBytes());
+  for (size_t at = 0; at + 4 <= bytes.size(); at += 4) {
+    uint32_t offset = 0;
+    std::memcpy(&offset, manifest + at, 4);
+    if (manifest + at + offset == vector) {
+      offset += 4;
+      std::memcpy(bytes.data() + at, &offset, 4);
+    }
+  }
+  return bytes;
+}
+
 std::string unsoundPlan(const toy::ToyPlan &toy, const std::string &manifest) {
   std::vector<toy::ToySection> all = toy.sections;
-  flatbuffers::FlatBufferBuilder builder;
-  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
   all.push_back({SectionKind::Manifest,
-                 manifest.empty()
-                     ? raw(builder.GetBufferPointer(), builder.GetSize())
-                     : manifest});
+                 manifest.empty() ? manifestOf(toy.plan) : manifest});
   PlanParts parts;
   uint64_t end = sizeof(PlanHeader);
   for (const toy::ToySection &section : all) {

@@ -38,6 +38,12 @@ struct PlanParts {
 /// The parts of a sound file.
 PlanParts splitPlan(const std::string &bytes);
 
+/// The flatbuffer of `plan`.
+std::string manifestOf(const schema::PlanT &plan);
+
+/// That of the toy plan with numbers of eight bytes at an odd multiple of four.
+std::string misalignedManifest();
+
 /// The toy plan as a file, whatever its manifest says; `manifest` replaces the
 /// flatbuffer.
 std::string unsoundPlan(const toy::ToyPlan &toy,

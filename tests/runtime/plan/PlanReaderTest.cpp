@@ -96,14 +96,13 @@ TEST(PlanReaderTest, ThereIsNoSuchFile) {
 
 TEST(PlanReaderTest, AManifestThatIsNoFlatbufferIsRefused) {
   const toy::ToyPlan toy = toy::makeToyPlan();
-  flatbuffers::FlatBufferBuilder builder;
-  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
-  const std::string manifest(
-      reinterpret_cast<const char *>(builder.GetBufferPointer()),
-      builder.GetSize());
-  std::vector<std::string> bad = {
-      "x", std::string(4096, '\xff'), std::string(4096, '\0'),
-      manifest.substr(0, manifest.size() / 2), manifest.substr(4)};
+  const std::string manifest = manifestOf(toy.plan);
+  std::vector<std::string> bad = {"x",
+                                  std::string(4096, '\xff'),
+                                  std::string(4096, '\0'),
+                                  manifest.substr(0, manifest.size() / 2),
+                                  manifest.substr(4),
+                                  misalignedManifest()};
   bad.push_back(manifest);
   bad.back().replace(4, 4, "ABCD"); // The file identifier.
   for (const std::string &bytes : bad) {
@@ -118,11 +117,7 @@ TEST(PlanReaderTest, AManifestThatIsNoFlatbufferIsRefused) {
 // ends with a plan or an error.
 TEST(PlanReaderTest, NoChangedManifestBreaksTheReader) {
   const toy::ToyPlan toy = toy::makeToyPlan();
-  flatbuffers::FlatBufferBuilder builder;
-  schema::FinishPlanBuffer(builder, schema::Plan::Pack(builder, &toy.plan));
-  std::string manifest(
-      reinterpret_cast<const char *>(builder.GetBufferPointer()),
-      builder.GetSize());
+  std::string manifest = manifestOf(toy.plan);
   const TemporaryFolder folder;
   const std::string path = folder.file("changed.plan");
   constexpr char values[] = {'\x00', '\x7f', '\xff', '\x01'};
