@@ -129,24 +129,43 @@ std::string functorText(StringRef name, Region &region, ValueRange operands,
   os << "struct " << name << " {\n";
   for (size_t i = 0; i < inputs; ++i)
     os << "const float *" << pointer(i) << ";\n";
-  os << "float *out;\n"
-     << style.qualifiers << "void operator()(long row, long column";
+  os << "float *out;\n";
+  auto loadOf = [&](size_t i) {
+    const bool isVector =
+        cast<ShapedType>(operands[i].getType()).getRank() == 1;
+    return llvm::formatv(isVector ? style.loadVector : style.load, pointer(i),
+                         width)
+        .str();
+  };
+  const bool loadsApart = style.loadsApart && accumulators > 0 && inputs > 0;
+  if (loadsApart) {
+    os << "struct Extras {\n";
+    for (size_t i = 0; i < inputs; ++i)
+      os << style.vector << " x" << i << ";\n";
+    os << "};\n"
+       << style.qualifiers << "Extras load(long row, long column) const {\n"
+       << "return {";
+    for (size_t i = 0; i < inputs; ++i)
+      os << (i ? ", " : "") << loadOf(i);
+    os << "};\n}\n";
+  }
+  os << style.qualifiers << "void operator()(long row, long column";
   for (size_t i = 0; i < accumulators; ++i) {
     std::string &argument = names[block.getArgument(i)];
     argument = accumulators == 1 ? "acc" : "acc" + std::to_string(i);
     os << ", " << style.vector << " " << argument;
   }
-  os << style.parameters << ") const {\n"
+  os << style.parameters << (loadsApart ? ", const Extras &extras" : "")
+     << ") const {\n"
      << llvm::formatv(style.prologue, "", width);
   for (size_t i = 0; i < inputs; ++i) {
     std::string &argument = names[block.getArgument(accumulators + i)];
     argument = "x" + std::to_string(i);
-    const bool isVector =
-        cast<ShapedType>(operands[i].getType()).getRank() == 1;
-    os << "const " << style.vector << " " << argument << " = "
-       << llvm::formatv(isVector ? style.loadVector : style.load, pointer(i),
-                        width)
-       << ";\n";
+    if (loadsApart)
+      argument = "extras." + argument;
+    else
+      os << "const " << style.vector << " " << argument << " = " << loadOf(i)
+         << ";\n";
   }
   llvm::StringMap<int> uses;
   for (Operation &op : block.without_terminator()) {

@@ -44,6 +44,9 @@ struct FunctorStyle {
   const char *load;
   const char *loadVector; ///< Of the one row that stands for all.
   const char *store;
+  /// Whether an epilogue loads by a function of its own, `load`, and takes what
+  /// that gives as the last parameter.
+  bool loadsApart = false;
 };
 
 /// The functor `name` of a scalar region: its first arguments, accumulators,

@@ -69,9 +69,16 @@ static size_t weightsOfProduct(Operation *op) {
 // What is legal
 //===----------------------------------------------------------------------===//
 
-/// 16-byte reads of a row.
+/// What a lane reads of a row, so many times.
 static int64_t chunksOf(const auto &config) {
-  return config.depth / cuda::chunkElements(config.format);
+  return cuda::chunksOfRow(config.format, config.depth);
+}
+
+/// Bytes of values of a chunk: 16, or a share of a tile.
+static int64_t chunkBytes(cuda::WeightFormat format) {
+  return cuda::hasScales(format)
+             ? cuda::lowShareBytes(format) + cuda::highShareBytes(format)
+             : 16;
 }
 
 /// Sums, and loads in flight, stay in registers; and there is a row long enough
@@ -79,7 +86,8 @@ static int64_t chunksOf(const auto &config) {
 static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
   return config.maxRows * config.outputsPerWarp / 2 <= 32 &&
-         config.maxRows * loads <= 2 * maxUnrolledSums && loads <= 32 &&
+         config.maxRows * loads <= 2 * maxUnrolledSums(config.format) &&
+         loads <= 32 &&
          (config.unroll == 1 ||
           int64_t{32} * config.unroll <= chunksOf(config));
 }
@@ -102,7 +110,7 @@ static bool isLegal(const cuda::GemmConfig &config) {
 
 static bool isLegal(const cuda::StreamConfig &config) {
   if (cuda::streamsByMma(config))
-    return true;
+    return cuda::splitStages(config) >= 2;
   const cuda::GemvConfig &product = config.product;
   return cuda::streamStages(config) >= 2 &&
          product.maxRows * product.weights * product.outputsPerWarp <= 16;
@@ -141,7 +149,8 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
     return loads < 4 || loads > 16;
   });
   std::vector<Tiles> all = legalOf(op, std::move(sizes), gemvConfig);
-  if (!isStream)
+  const Tiles streamed = isStream ? Tiles{} : Tiles{{"stream", 1}};
+  if (!streams(*copyWith(op, streamed), options))
     return all;
   const bool byMma = cuda::streamsByMma(streamConfig(op, options));
   // A block more on each multiprocessor leaves no room for the next launch.
@@ -150,7 +159,7 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
                              {"blocks", {blocks, 2 * blocks}}};
   if (!byMma)
     knobs.push_back({"outputsPerWarp", {2, 4}});
-  for (const Tiles &tiles : grid(knobs)) {
+  for (const Tiles &tiles : grid(knobs, streamed)) {
     const cuda::StreamConfig config =
         streamConfig(*copyWith(op, tiles), options);
     if (cuda::streamsByMma(config) == byMma && isLegal(config))
@@ -266,7 +275,7 @@ static int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
 /// Registers for addresses, counters and the input.
 static constexpr int plainRegisters = 32;
 
-/// Of 16 bytes of weights and their scales.
+/// Of a chunk of weights and its scales.
 static constexpr int chunkRegisters = 5;
 
 static TileModel gemvModel(const cuda::GemvConfig &config,
@@ -277,7 +286,8 @@ static TileModel gemvModel(const cuda::GemvConfig &config,
   const int sums = config.maxRows * config.weights * config.outputsPerWarp;
   const int held = static_cast<int>(loads) * chunkRegisters;
   return {.rowBytes = config.depth * 4,
-          .bytesInFlight = int64_t{config.warps} * 32 * 16 * loads,
+          .bytesInFlight =
+              int64_t{config.warps} * 32 * chunkBytes(config.format) * loads,
           .occupancy = occupancyOf(shape, plainRegisters + sums + held, gpu)};
 }
 
@@ -292,9 +302,7 @@ static TileModel streamModel(const cuda::StreamConfig &config,
   const int64_t tiles =
       byMma ? units : cuda::divideUp(units, cuda::streamWarps);
   const int64_t stage =
-      byMma ? cuda::splitStages(config) *
-                  cuda::splitStageBytes(config.product,
-                                        cuda::splitSegment(config))
+      byMma ? cuda::splitStages(config) * cuda::splitStageBytes(config)
             : cuda::streamWarps * cuda::streamStages(config) *
                   cuda::streamStageBytes(config);
   return {.rowBytes = config.product.depth * 4 *
@@ -311,7 +319,8 @@ static TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
   const int loads = 2 * config.unroll * config.weights;
   const int sums = config.weights * config.maxRows / 2;
   return {.rowBytes = config.depth * 4,
-          .bytesInFlight = int64_t{config.warps} * 32 * 16 * loads,
+          .bytesInFlight =
+              int64_t{config.warps} * 32 * chunkBytes(config.format) * loads,
           .occupancy = occupancyOf(
               shape, plainRegisters + sums + loads * chunkRegisters, gpu),
           .usesMatrixUnits = true};

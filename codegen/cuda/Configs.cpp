@@ -20,18 +20,17 @@ namespace llamac {
 // Formats
 //===----------------------------------------------------------------------===//
 
-cuda::WeightPlanes planesOf(Value weight) {
-  return cuda::weightPlanes(llama::dataTypeOf(weight));
+cuda::DeviceWeight deviceWeightOf(Value weight) {
+  return cuda::deviceWeight(llama::dataTypeOf(weight));
 }
 
 Type readElement(Type element) {
-  return llama::elementTypeOf(
-      *element.getContext(),
-      cuda::weightPlanes(llama::dataTypeOf(element)).type);
+  return llama::elementTypeOf(*element.getContext(),
+                              cuda::deviceType(llama::dataTypeOf(element)));
 }
 
 bool isPackable(Value weight) {
-  return cuda::isPackableDepth(planesOf(weight).format, widthOf(weight));
+  return cuda::isPackableDepth(deviceWeightOf(weight).format, widthOf(weight));
 }
 
 int64_t rowsOf(Value weight) {
@@ -64,7 +63,7 @@ static std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
 
 static bool areOfOneFormat(ArrayRef<Value> weights) {
   return llvm::all_equal(llvm::map_range(
-      weights, [](Value weight) { return planesOf(weight).format; }));
+      weights, [](Value weight) { return deviceWeightOf(weight).format; }));
 }
 
 /// Takes over the size of `member` where `config` says it.
@@ -77,13 +76,13 @@ static void setTile(Config config, StringRef name, int &member) {
 // loads in flight.
 cuda::GemvConfig gemvConfig(Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr) {
-  cuda::GemvConfig config{.format = planesOf(weight).format,
+  cuda::GemvConfig config{.format = deviceWeightOf(weight).format,
                           .outputs = rowsOf(weight),
                           .depth = widthOf(weight),
                           .weights = static_cast<int>(weights),
                           .maxRows = static_cast<int>(attr.getRowBlock())};
-  while (config.unroll > 1 &&
-         config.maxRows * config.weights * config.unroll > maxUnrolledSums)
+  while (config.unroll > 1 && config.maxRows * config.weights * config.unroll >
+                                  maxUnrolledSums(config.format))
     config.unroll /= 2;
   setTile(attr, "warps", config.warps);
   setTile(attr, "outputsPerWarp", config.outputsPerWarp);
@@ -98,6 +97,14 @@ static std::string noKernels(const char *of, const GpuSpec &gpu) {
   return llvm::formatv("there are no kernels {0} for {1}", of, gpu.name);
 }
 
+/// Whether a product streams unless its tiles say otherwise. With two and four
+/// rows of input, loads of floats into registers are faster: a tuner on an H100
+/// found 3 to 19 %.
+static bool streamsByDefault(Operation *op) {
+  return matmulAttr(op).getRowBlock() == 1 ||
+         cuda::hasScales(deviceWeightOf(weightsOf(op).front()).format);
+}
+
 std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   // Later GPUs have the instructions too; what is best there was not measured.
@@ -106,9 +113,16 @@ std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
   if (attr.getFamily() != kernel::MatmulFamily::Gemv ||
       attr.getRowBlock() > cuda::streamMaxRows)
     return "it has too many rows";
-  if (tileOf(attr, "stream", 1) == 0)
+  if (tileOf(attr, "stream", streamsByDefault(op)) == 0)
     return "its tiles say so";
-  return areOfOneFormat(weightsOf(op)) ? "" : differentFormats;
+  if (!areOfOneFormat(weightsOf(op)))
+    return differentFormats;
+  const cuda::StreamConfig config = streamConfig(op, options);
+  if (cuda::streamsByMma(config) && !cuda::splitInputFits(config.product))
+    return llvm::formatv("an input of {0} x {1} does not fit into shared "
+                         "memory beside the weights",
+                         config.product.maxRows, config.product.depth);
+  return "";
 }
 
 bool streams(Operation *op, const CudaTargetOptions &options) {
@@ -128,26 +142,24 @@ cuda::StreamConfig streamConfig(Operation *op,
     config.product.outputs += rowsOf(part);
   }
   config.product.warps = cuda::streamWarps;
-  // Lanes read the input once for all rows of weights that they have: of few
-  // bits a weight that takes longer than the weights do.
-  const bool isNarrow = cuda::hasScales(config.product.format);
-  if (isNarrow && weights == 1 && config.product.maxRows <= 2)
-    config.product.outputsPerWarp = 4;
   setTile(attr, "outputsPerWarp", config.product.outputsPerWarp);
   setTile(attr, "stageBytes", config.stageBytes);
   setTile(attr, "blocks", config.blocks);
   return config;
 }
 
-// Two weights halve the loads in flight, so as many bytes are.
+// Two weights halve the chunks in flight, so as many bytes are. What unpacks
+// shares leaves registers for half as many.
 cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
                                   kernel::MatmulConfigAttr attr) {
-  cuda::GemvMmaConfig config{.format = planesOf(weight).format,
+  cuda::GemvMmaConfig config{.format = deviceWeightOf(weight).format,
                              .outputs = rowsOf(weight),
                              .depth = widthOf(weight),
                              .weights = static_cast<int>(weights),
                              .maxRows = static_cast<int>(attr.getRowBlock()),
                              .unroll = static_cast<int>(4 / weights)};
+  if (cuda::hasScales(config.format))
+    config.unroll = std::max(1, config.unroll / 2);
   setTile(attr, "warps", config.warps);
   setTile(attr, "unroll", config.unroll);
   return config;
@@ -155,7 +167,7 @@ cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
 
 cuda::GemmConfig gemmConfig(Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr) {
-  cuda::GemmConfig config{.format = planesOf(weight).format,
+  cuda::GemmConfig config{.format = deviceWeightOf(weight).format,
                           .outputs = rowsOf(weight),
                           .depth = widthOf(weight),
                           .weights = static_cast<int>(weights)};
@@ -249,7 +261,7 @@ cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   cuda::WgmmaConfig config = chooseWgmmaTiles(
-      planesOf(parts.front()).format,
+      deviceWeightOf(parts.front()).format,
       llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
       weights, options.maxPrefill, options.gpu);
   setTile(attr, "panels", config.panels);
@@ -365,21 +377,12 @@ static std::string productSlowPath(Operation *op,
     return "not by wgmma: " + whyNotWgmma(op, options);
   if (family != kernel::MatmulFamily::Gemv)
     return "";
+  if (!streamsByDefault(op))
+    return "";
   if (const std::string why = whyNotStreams(op, options); !why.empty())
     return "not streamed: " + why;
   const cuda::StreamConfig config = streamConfig(op, options);
   const cuda::GemvConfig &product = config.product;
-  if (cuda::hasScales(product.format)) {
-    if (cuda::scaleSegmentOf(product, cuda::streamSegment(config)) == 0)
-      return llvm::formatv("scales are not streamed: {0} bytes of a row of "
-                           "them are no multiple of 16",
-                           cuda::scaleRowBytes(product.format, product.depth));
-    if (product.format != cuda::WeightFormat::MXFP8 &&
-        !cuda::streamsByMma(config))
-      return llvm::formatv("not by tensor cores: an input of {0} x {1} does "
-                           "not fit into shared memory beside the weights",
-                           product.maxRows, product.depth);
-  }
   if (!cuda::streamsByMma(config) && cuda::streamInputBytes(config) == 0)
     return llvm::formatv("its input is not kept in shared memory: {0} x {1} "
                          "numbers have more than {2} bytes",

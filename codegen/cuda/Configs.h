@@ -22,8 +22,8 @@
 
 namespace llamac {
 
-/// How `weight` is packed.
-cuda::WeightPlanes planesOf(mlir::Value weight);
+/// What `weight` is on the device.
+cuda::DeviceWeight deviceWeightOf(mlir::Value weight);
 
 /// The element type in which the kernels read matrices of `element`.
 mlir::Type readElement(mlir::Type element);
@@ -40,9 +40,11 @@ llvm::SmallVector<mlir::Value> weightsOf(mlir::Operation *op);
 /// The config of `op`, a product or those of query, key and value.
 kernel::MatmulConfigAttr matmulAttr(mlir::Operation *op);
 
-/// Rows x weights x loads in flight of a warp with two outputs that no GPU
+/// Rows x weights x chunks in flight of a warp with two outputs that no GPU
 /// spills (the compile gate).
-constexpr int maxUnrolledSums = 32;
+constexpr int maxUnrolledSums(cuda::WeightFormat format) {
+  return cuda::hasScales(format) ? 16 : 32;
+}
 
 /// Of the product with `weight`, or with `weights` of its shape.
 cuda::GemvConfig gemvConfig(mlir::Value weight, size_t weights,

@@ -22,7 +22,7 @@ public:
 
   absl::Status checkModel(const ModelConfig &config) const override;
   schema::WeightLayout matrixLayout() const override {
-    return schema::WeightLayout::Planes;
+    return schema::WeightLayout::Tiles;
   }
   schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>

@@ -11,8 +11,8 @@
 //
 //   gemm     the tensor cores take bf16: an element of the input is at most
 //            2^-8 of itself off, and so is a weight that is no bf16
-//   gemv     fp32 inputs and weights as they are stored, but for formats that
-//            are uploaded as bf16
+//   gemv     fp32 inputs and weights as they are stored, but for those in fp32,
+//            which are rounded to bf16
 //   attend   queries and weights of keys are rounded as the cache rounds, to
 //            fp16 or bf16, and an error in a score is one in its exponential
 //
@@ -50,7 +50,7 @@ static bool roundsWeights(Operation *op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape() || tensor.getRank() != 2)
       return false;
-    return cuda::roundsToPlanes(llama::dataTypeOf(tensor.getElementType()));
+    return cuda::isRounded(llama::dataTypeOf(tensor.getElementType()));
   });
 }
 

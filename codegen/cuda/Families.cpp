@@ -36,7 +36,8 @@ static constexpr FunctorStyle functorStyle = {
     "",
     "loadPair<{1}>({0}, row, column)",
     "loadPair<{1}>({0}, 0, column)",
-    "storePair<{1}>({0}, row, column, {2})"};
+    "storePair<{1}>({0}, row, column, {2})",
+    /*loadsApart=*/true};
 
 //===----------------------------------------------------------------------===//
 // Configs, as designated initialisers
@@ -44,7 +45,7 @@ static constexpr FunctorStyle functorStyle = {
 
 /// The enumerator of WeightFormat for `weight`.
 static std::string formatOf(Value weight) {
-  return enumeratorOf(planesOf(weight).type);
+  return enumeratorOf(deviceWeightOf(weight).type);
 }
 
 static std::string textOf(Value weight, const cuda::GemvConfig &config) {

@@ -58,7 +58,7 @@ LLAMAC_CONSTEXPR long batchOfTurns(long turns, long most) {
 
 /// y[t] = W x[t] for one weight, or two that share x; W is [outputs, depth].
 /// For up to maxRows rows: a warp streams `outputsPerWarp` rows of each weight,
-/// `unroll` loads of 16 bytes for each row of a weight in flight.
+/// `unroll` chunks of a lane for each row of a weight in flight.
 struct GemvConfig {
   WeightFormat format;
   long outputs;
@@ -79,16 +79,18 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvConfig &config) {
           config.warps * 32};
 }
 
-/// The same product with weights that stream through shared memory (sm_90): a
-/// warp has `outputsPerWarp` rows of each weight at a time, whose segments come
-/// by bulk copies into a ring of its own. `blocks` blocks, one for each
-/// multiprocessor, partition the rows of one matrix, or of several that share
-/// the input and lie apart: `parts` outputs of each, 0 for none.
+/// The same product with weights that stream through shared memory (sm_90).
+/// `blocks` blocks, one for each multiprocessor, partition the rows of one
+/// matrix, or of several that share the input and lie apart: `parts` outputs of
+/// each, 0 for none. Of floats a warp has `outputsPerWarp` rows of each weight
+/// at a time, whose segments come by bulk copies into a ring of its own; of
+/// block formats the block has a row of tiles.
 struct StreamConfig {
   GemvConfig product; ///< `outputs` of all parts together.
   long parts[3];
   int blocks = 132;      ///< H100 and H200.
-  int stageBytes = 4096; ///< Of values that one stage of a ring holds, at most.
+  int stageBytes = 4096; ///< Of a stage of a warp's ring, at most; a fifth of
+                         ///< that of a block's.
 };
 
 constexpr int streamWarps = 8;
@@ -110,20 +112,22 @@ constexpr int streamRingBytes = 64 * 1024 + 512;
 /// twice as many are there too early, and memory idles later.
 constexpr int streamAheadBytes = 64 * 1024;
 
+/// Whether a stream multiplies by tensor cores (stream_mma.cuh): weights whose
+/// elements are exact in a half, with scales.
+LLAMAC_CONSTEXPR bool streamsByMma(const StreamConfig &config) {
+  return hasScales(config.product.format);
+}
+
+// Streams of floats, by lanes (stream.cuh)
+
 /// Rows of weights in a stage.
 LLAMAC_CONSTEXPR int streamRows(const StreamConfig &config) {
   return config.product.outputsPerWarp * config.product.weights;
 }
 
-/// Bytes of the scales of `segment` bytes of values in a stage; 0 where the
-/// rows of scales are not aligned as bulk copies want them, and lanes load
-/// their own.
-LLAMAC_CONSTEXPR int scaleSegmentOf(const GemvConfig &config, int segment) {
-  const WeightFormat format = config.format;
-  return scaleRowBytes(format, config.depth) % 16 != 0
-             ? 0
-             : static_cast<int>(
-                   scaleRowBytes(format, segment / 16 * chunkElements(format)));
+/// Bytes of a row of a weight of floats.
+LLAMAC_CONSTEXPR long streamRowBytes(const StreamConfig &config) {
+  return unitBytes(config.product.format, config.product.depth);
 }
 
 /// Bytes of the input in shared memory: each row as f32, in whole turns of a
@@ -135,10 +139,9 @@ LLAMAC_CONSTEXPR int streamInputBytes(const StreamConfig &config) {
   return bytes > streamInputLimit ? 0 : static_cast<int>(bytes);
 }
 
-/// Bytes of a stage whose rows have `segment` bytes of values.
+/// Bytes of a stage whose rows have `segment` bytes.
 LLAMAC_CONSTEXPR int streamStageBytes(const StreamConfig &config, int segment) {
-  return streamRows(config) *
-         (segment + scaleSegmentOf(config.product, segment));
+  return streamRows(config) * segment;
 }
 
 /// Stages of a warp's ring: as many as fit, but not more than are of use.
@@ -150,8 +153,8 @@ LLAMAC_CONSTEXPR int streamStages(const StreamConfig &config, int segment) {
   return stages < most ? stages : most;
 }
 
-/// Bytes of values of a row in a stage: 16 for each lane of a warp, some times,
-/// halved until two stages fit, or the whole row.
+/// Bytes of a row in a stage: 16 for each lane of a warp, some times, halved
+/// until two stages fit, or the whole row.
 LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
   constexpr int turn = 32 * 16;
   int segment = config.stageBytes / streamRows(config) / turn * turn;
@@ -159,7 +162,7 @@ LLAMAC_CONSTEXPR int streamSegment(const StreamConfig &config) {
     segment = segment / 2 / turn * turn;
   if (segment < turn)
     segment = turn;
-  const long row = valueRowBytes(config.product.format, config.product.depth);
+  const long row = streamRowBytes(config);
   return static_cast<int>(row < segment ? row : segment);
 }
 
@@ -177,118 +180,117 @@ LLAMAC_CONSTEXPR int streamSquaresBytes(const StreamConfig &config) {
 
 // Streams of block formats, by tensor cores (stream_mma.cuh)
 
-/// Rows of weights that a block has at a time, the M of an MMA: outputs of one
-/// weight, or half as many of two.
-constexpr int splitRows = 16;
-
 /// Warps that multiply, and one that copies.
 constexpr int splitThreads = (streamWarps + 1) * 32;
 
-/// An input of at most so many bytes, as f32, finds room in shared memory.
-constexpr int splitInputLimit = 64 * 1024;
+/// An input of at most so many bytes, as f32, finds room in shared memory
+/// beside a ring.
+constexpr int splitInputLimit = 128 * 1024;
 
-/// Bytes of split input that make a step of a warp: two halves for each element
-/// of 4 / maxRows blocks of a row.
-constexpr int splitStepBytes = 512;
+/// Bytes of split input that an MMA's columns take: two halves for each element
+/// of 4 / maxRows blocks of each row.
+constexpr int splitSetBytes = 512;
 
-/// Blocks of a row of weights in a step, one for each input row that there are
-/// fewer than 4.
-LLAMAC_CONSTEXPR int splitStepBlocks(const GemvConfig &config) {
+/// Blocks of 32 columns in a set, one for each input row that there are fewer
+/// than 4.
+LLAMAC_CONSTEXPR int splitSetBlocks(const GemvConfig &config) {
   return 4 / config.maxRows;
 }
 
-/// Steps of a row; blocks past its end count as zeros.
+/// Tiles whose blocks a warp takes in a step: a set of them, or two sets of
+/// one.
+LLAMAC_CONSTEXPR int splitStepTiles(const GemvConfig &config) {
+  return config.maxRows == 1 ? 2 : 1;
+}
+
+/// Steps of a row of tiles; blocks past its end count as zeros.
 LLAMAC_CONSTEXPR int splitSteps(const GemvConfig &config) {
   return static_cast<int>(
-      divideUp(config.depth, splitStepBlocks(config) * scaleBlock));
+      divideUp(config.depth, splitStepTiles(config) * tileColumns));
+}
+LLAMAC_CONSTEXPR int splitSets(const GemvConfig &config) {
+  return splitSteps(config) * splitStepTiles(config) * 2 /
+         splitSetBlocks(config);
 }
 
-/// Bytes of values of a row in a step.
-LLAMAC_CONSTEXPR int splitStepValues(const GemvConfig &config) {
-  return splitStepBlocks(config) * scaleBlock * 16 /
-         chunkElements(config.format);
-}
-
-/// Where the rows of a stage begin, so that lanes that read together read from
-/// different banks: 8 rows of what the 4 lanes of a step take, and of scales.
-LLAMAC_CONSTEXPR int splitValueStride(const GemvConfig &config, int segment) {
-  const int step = splitStepValues(config);
-  return static_cast<int>(roundUp(segment, 128)) + (step < 128 ? step : 16);
-}
-LLAMAC_CONSTEXPR int splitScaleStride(const GemvConfig &config, int segment) {
-  const int bytes = scaleSegmentOf(config, segment);
-  return bytes == 0 ? 0
-                    : (static_cast<int>(divideUp(bytes, 16)) / 2 * 2 + 1) * 16;
-}
-
-LLAMAC_CONSTEXPR int splitStageBytes(const GemvConfig &config, int segment) {
-  return splitRows * (splitValueStride(config, segment) +
-                      splitScaleStride(config, segment));
+/// Numbers of a block of the input: what brings it back to scale, and where
+/// weights have an offset its sum, or those of its two halves.
+LLAMAC_CONSTEXPR int splitNumbers(const GemvConfig &config) {
+  const ScaleCoding scales = infoOf(config.format).scales;
+  return scales == ScaleCoding::Offset16 ? 4
+         : scales == ScaleCoding::HalfPair || scales == ScaleCoding::Offset32
+             ? 2
+             : 1;
 }
 
 /// What a block keeps beside its ring.
 template <GemvConfig config> struct alignas(16) SplitShared {
   static constexpr int rows = config.maxRows;
-  static constexpr int steps = splitSteps(config);
-  static constexpr int numbers = config.format == WeightFormat::Q4_1 ? 2 : 1;
+  static constexpr int sets = splitSets(config);
+  static constexpr int numbers = splitNumbers(config);
 
   /// For lanes whose part of an input fragment is zero.
-  unsigned char zeros[splitStepBytes];
-  unsigned char input[steps][splitStepBytes];
-  /// Of each of a step's pairs of columns: what brings its block of the input
-  /// back to scale, and the block's sum where weights have an offset.
-  float blocks[steps][4][numbers];
+  unsigned char zeros[16];
+  unsigned char input[sets][splitSetBytes];
+  /// Of each of a set's pairs of columns.
+  float blocks[sets][4][numbers];
   /// What the warps have of two units.
-  float partials[2][streamWarps][rows][splitRows];
+  float partials[2][streamWarps][config.weights][rows][tileRows];
   float squares[rows][streamWarps + 1];
 };
 
 LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
-  const int numbers = config.format == WeightFormat::Q4_1 ? 2 : 1;
-  const int sums = 2 * streamWarps * splitRows + streamWarps + 1;
-  return splitStepBytes +
-         splitSteps(config) * (splitStepBytes + 4 * numbers * 4) +
+  const int sums =
+      2 * streamWarps * config.weights * tileRows + streamWarps + 1;
+  return 16 +
+         splitSets(config) * (splitSetBytes + 4 * splitNumbers(config) * 4) +
          static_cast<int>(roundUp(config.maxRows * sums * 4, 16));
 }
 
-/// Stages of a ring whose rows have `segment` bytes of values, each with two
-/// barriers.
-LLAMAC_CONSTEXPR int splitStages(const GemvConfig &config, int segment) {
-  constexpr int most = 8;
-  const int stages =
-      streamRingBytes / (splitStageBytes(config, segment) + 2 * 8);
-  return stages < most ? stages : most;
+/// Whether the input finds room beside a ring.
+LLAMAC_CONSTEXPR bool splitInputFits(const GemvConfig &config) {
+  return long{splitSets(config)} * splitSetBytes <= splitInputLimit;
 }
 
-/// Bytes of values of a row in a stage: a quarter of stageBytes, less where
-/// that leaves no third stage, or the whole row.
-LLAMAC_CONSTEXPR int splitSegment(const StreamConfig &config) {
-  constexpr int unit = 512;
-  const long row = valueRowBytes(config.product.format, config.product.depth);
-  int segment = config.stageBytes / 4 / unit * unit;
-  if (segment < unit || splitStages(config.product, segment) < 3)
-    segment = unit;
-  return static_cast<int>(row < segment ? row : segment);
+/// Groups of tiles of each weight in a stage, which come as one: what fits into
+/// five times stageBytes, if that can be a step or more for every warp, and if
+/// it can be an equal part of a row; or all of a row.
+LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
+  const GemvConfig &product = config.product;
+  const int bytes = groupBytes(product.format) * product.weights;
+  const int third = streamRingBytes / 3 - 2 * 8;
+  const int most =
+      (5 * config.stageBytes < third ? 5 * config.stageBytes : third) / bytes;
+  const long row = groupsOf(product.format, product.depth);
+  if (row <= most)
+    return static_cast<int>(row);
+  const int step = static_cast<int>(
+      divideUp(splitStepTiles(product), groupTiles(product.format)));
+  const int turn = static_cast<int>(divideUp(
+      streamWarps * splitStepTiles(product), groupTiles(product.format)));
+  const int unit = turn <= most ? turn : step;
+  int groups = most < unit ? unit : most / unit * unit;
+  for (int fewer = groups; fewer >= groups / 2 && fewer > 0; fewer -= unit)
+    if (row % fewer == 0)
+      return fewer;
+  return groups;
 }
 
+LLAMAC_CONSTEXPR int splitStageBytes(const StreamConfig &config) {
+  return splitStageGroups(config) * groupBytes(config.product.format) *
+         config.product.weights;
+}
+
+/// Stages of a ring, each with two barriers.
 LLAMAC_CONSTEXPR int splitStages(const StreamConfig &config) {
-  return splitStages(config.product, splitSegment(config));
-}
-
-/// Whether a stream multiplies by tensor cores: weights that are integers with
-/// scales, and an input that fits beside two stages at least.
-LLAMAC_CONSTEXPR bool streamsByMma(const StreamConfig &config) {
-  return hasScales(config.product.format) &&
-         config.product.format != WeightFormat::MXFP8 &&
-         config.product.maxRows <= streamMaxRows &&
-         splitSteps(config.product) * splitStepBytes <= splitInputLimit &&
-         splitStages(config) >= 2;
+  constexpr int most = 8;
+  const int stages = streamRingBytes / (splitStageBytes(config) + 2 * 8);
+  return stages < most ? stages : most;
 }
 
 /// Outputs of each weight that a warp, or a block by MMA, has at a time.
 LLAMAC_CONSTEXPR int streamUnitOutputs(const StreamConfig &config) {
-  return streamsByMma(config) ? splitRows / config.product.weights
-                              : config.product.outputsPerWarp;
+  return streamsByMma(config) ? tileRows : config.product.outputsPerWarp;
 }
 
 LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config, int part) {
@@ -302,16 +304,16 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
   LaunchShape shape{units < config.blocks ? units : config.blocks, 0,
                     byMma ? splitThreads : streamWarps * 32};
   shape.sharedBytes =
-      byMma ? splitStages(config) *
-                      (splitStageBytes(config.product, splitSegment(config)) +
-                       2 * 8) +
+      byMma ? splitStages(config) * (splitStageBytes(config) + 2 * 8) +
                   splitSharedBytes(config.product)
             : streamWarps * streamStages(config) *
                       (streamStageBytes(config) + 8) +
                   streamInputBytes(config) + streamSquaresBytes(config);
   // Registers for as many blocks as shared memory lets in, of 228 KB with one
   // more for each block; sums of more rows want those of one.
-  const int most = config.product.maxRows <= 2 ? 3 : 2;
+  const int most =
+      config.product.maxRows > 2 || (byMma && config.product.weights > 1) ? 2
+                                                                          : 3;
   const int fit = 228 * 1024 / (shape.sharedBytes + 1024);
   shape.minBlocks = fit < most ? fit : most;
   return shape;
@@ -319,7 +321,7 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
 
 /// The same product for up to maxRows rows on tensor cores: a block has
 /// gemvMmaOutputs rows of each weight, and its warps share the depth, `unroll`
-/// loads of 16 bytes for each two rows of a weight in flight.
+/// chunks of a lane for each two rows of a weight in flight.
 struct GemvMmaConfig {
   WeightFormat format;
   long outputs;
@@ -428,12 +430,6 @@ LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
 /// Depth of a slice: 128 bytes of bf16, twice 128 bytes of f32.
 constexpr int wgmmaSlice = 64;
 
-/// Bytes of values of a row of a weight in a slice: 32, 64 or 128, by which
-/// tensor copies swizzle them.
-LLAMAC_CONSTEXPR int wgmmaRowBytes(WeightFormat format) {
-  return static_cast<int>(valueRowBytes(format, wgmmaSlice));
-}
-
 LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
   return config.panels / config.weights * config.panelOutputs;
 }
@@ -448,16 +444,24 @@ LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
 
 LLAMAC_CONSTEXPR int wgmmaInputBytes() { return wgmmaRows * wgmmaSlice * 4; }
 
-/// Bytes of a slice of a panel as it is copied, and as bf16.
-LLAMAC_CONSTEXPR int wgmmaValueBytes(const WgmmaConfig &config) {
-  return config.panelOutputs * wgmmaRowBytes(config.format);
-}
+/// Bytes of a slice of a panel as it is copied, and as bf16: of block formats
+/// the tiles of its rows, as they lie in memory.
 LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
   return config.panelOutputs * wgmmaSlice * 2;
 }
+LLAMAC_CONSTEXPR int wgmmaPackedBytes(const WgmmaConfig &config) {
+  return hasScales(config.format)
+             ? config.panelOutputs / tileRows * tileBytes(config.format)
+             : wgmmaPanelBytes(config);
+}
 
+/// Bytes of a slice that are copied, and of a stage, whose input is swizzled in
+/// units of 1,024.
+LLAMAC_CONSTEXPR int wgmmaSliceBytes(const WgmmaConfig &config) {
+  return wgmmaInputBytes() + config.panels * wgmmaPackedBytes(config);
+}
 LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
-  return wgmmaInputBytes() + config.panels * wgmmaValueBytes(config);
+  return static_cast<int>(roundUp(wgmmaSliceBytes(config), 1024));
 }
 
 /// Slices of unpacked weights: one is filled while the other is multiplied.
@@ -503,18 +507,23 @@ LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
       128};
 }
 
-/// Of the values of a weight of part `part`, two bytes an element: a slice of a
-/// panel.
+/// Of a weight of part `part`: a slice of a panel. Floats are elements of two
+/// bytes; of block formats a row is one of tiles, whose bytes are copied by
+/// eights.
 LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
                                          int operand) {
-  const int rowBytes = wgmmaRowBytes(config.format);
-  return {operand,
-          2,
-          valueRowBytes(config.format, config.depth) / 2,
-          config.parts[part],
-          rowBytes / 2,
-          config.panelOutputs,
-          rowBytes};
+  if (hasScales(config.format))
+    return {operand,
+            8,
+            unitBytes(config.format, config.depth) / 8,
+            divideUp(config.parts[part], tileRows),
+            tileBytes(config.format) / 8,
+            config.panelOutputs / tileRows,
+            0};
+  return {operand,      2,
+          config.depth, config.parts[part],
+          wgmmaSlice,   config.panelOutputs,
+          128};
 }
 
 // KV cache and attention

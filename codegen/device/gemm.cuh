@@ -12,7 +12,8 @@
 //
 //   x   f32, copied as it is; a lane rounds what it needs to bf16 in registers
 //   W   bf16, copied as it is; the other formats go through registers, where
-//       they are unpacked to bf16, one slice ahead
+//       they are unpacked to bf16, one slice ahead. A share of a tile is of two
+//       slices, which a thread keeps until the second
 //
 // RMSNorm is fused: while a lane rounds its share of x it sums the squares and
 // multiplies by the gain, and the results are scaled at the end.
@@ -37,11 +38,14 @@ template <GemmConfig config, class Rows> struct GemmLoader {
   static constexpr int slices = divideUp(config.depth, gemmSlice);
   using Weight = PackedWeight<config.format>;
 
-  /// 16-byte reads of the packed slice by one thread, where it is unpacked.
-  static constexpr int chunksOfRow = gemmSlice / Weight::span;
+  /// Reads of packed rows by one thread, where they are unpacked: 8 floats, or
+  /// shares, which are of two slices.
+  static constexpr int chunkSlices = Weight::scaled ? 2 : 1;
+  static constexpr int chunksOfRow = 4;
   static constexpr int chunksOfSlice =
       weights * config.blockOutputs * chunksOfRow;
   static constexpr int chunksOfThread = divideUp(chunksOfSlice, threads);
+  static_assert(chunkSlices * gemmSlice == chunksOfRow * Weight::span);
 
   Rows input;
   Weight matrix[weights];
@@ -111,16 +115,19 @@ template <GemmConfig config, class Rows> struct GemmLoader {
     const int i = n * threads + threadIdx.x;
     Read read;
     read.row = i / chunksOfRow;
-    read.chunk = slice * chunksOfRow + i % chunksOfRow;
+    read.chunk = slice / chunkSlices * chunksOfRow + i % chunksOfRow;
     read.mine = chunksOfSlice % threads == 0 || i < chunksOfSlice;
-    read.inside = read.mine &&
-                  firstOutput + read.row % config.blockOutputs < outputs &&
-                  read.chunk * Weight::span < config.depth;
+    read.inside =
+        read.mine && firstOutput + read.row % config.blockOutputs < outputs &&
+        read.chunk < llamac::cuda::chunksOfRow(config.format, config.depth);
     return read;
   }
 
+  /// Reads what the slice is the first of.
   LLAMAC_DEVICE void fetch(int slice) {
     if constexpr (!copies) {
+      if (slice % chunkSlices != 0)
+        return;
 #pragma unroll
       for (int n = 0; n < chunksOfThread; ++n) {
         const Read read = readOf(slice, n);
@@ -141,17 +148,31 @@ template <GemmConfig config, class Rows> struct GemmLoader {
 
   /// Unpacks what fetch() read to bf16 in the slice's stage.
   LLAMAC_DEVICE void unpack(int slice) {
-    if constexpr (!copies) {
+    if constexpr (chunkSlices == 2) {
+      // Elements are places in registers, so they are constants.
+      if (slice % 2 == 0)
+        unpackBlock<0>(slice);
+      else
+        unpackBlock<1>(slice);
+    } else if constexpr (!copies) {
+      unpackBlock<0>(slice);
+    }
+  }
+
+  /// Block `block` of each chunk.
+  template <int block> LLAMAC_DEVICE void unpackBlock(int slice) {
 #pragma unroll
-      for (int n = 0; n < chunksOfThread; ++n) {
-        const Read read = readOf(slice, n);
-        auto *to =
-            &vectorAt<Words4>(weightStage(slice) + read.row * gemmWeightStride +
-                              read.chunk % chunksOfRow * Weight::span * 2);
-        if (read.mine)
+    for (int n = 0; n < chunksOfThread; ++n) {
+      const Read read = readOf(slice, n);
+      if (!read.mine)
+        continue;
+      unsigned char *row = weightStage(slice) + read.row * gemmWeightStride;
 #pragma unroll
-          for (int part = 0; part < Weight::span / 8; ++part)
-            to[part] = read.inside ? eightAsBf16(held[n], part) : Words4{};
+      for (int four = 2 * block; four < 2 * block + 2; ++four) {
+        const long column =
+            columnOfFour(config.format, read.chunk, four) - slice * gemmSlice;
+        vectorAt<Words2>(row + column * 2) =
+            read.inside ? fourAsBf16(held[n], four) : Words2{};
       }
     }
   }

@@ -45,10 +45,10 @@
 
 namespace llamac::cuda {
 
-/// A packed matrix, and a map of its values (wgmmaWeightMap).
+/// A packed matrix, and its map (wgmmaWeightMap).
 struct WgmmaWeight {
   const void *packed;
-  const TensorMap *values;
+  const TensorMap *map;
 };
 
 /// One tile of one product: outputs firstOutput .. of `outputs` of a part.
@@ -119,16 +119,19 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
 
   /// Starts a round of the free stage `stage`.
   LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile, int slice) {
-    constexpr int columns = wgmmaRowBytes(config.format) / 2;
+    constexpr bool isPacked = hasScales(config.format);
     uint64_t *full = &ring.full[stage];
-    mbarrierArriveExpect(full, wgmmaStageBytes(config));
+    mbarrierArriveExpect(full, wgmmaSliceBytes(config));
+    const int column =
+        isPacked ? tileOffset(config.format, slice) / 8 : slice * wgmmaSlice;
 #pragma unroll
     for (int panel = 0; panel < config.panels; ++panel) {
       const bool ofTwo = config.weights == 2;
-      tensorLoad(
-          ring.weightsAt(stage) + panel * wgmmaValueBytes(config),
-          *weights.of(tile.part, ofTwo ? panel : 0).values, slice * columns,
-          tile.firstOutput + (ofTwo ? 0 : panel) * config.panelOutputs, full);
+      const int row =
+          tile.firstOutput + (ofTwo ? 0 : panel) * config.panelOutputs;
+      tensorLoad(ring.weightsAt(stage) + panel * wgmmaPackedBytes(config),
+                 *weights.of(tile.part, ofTwo ? panel : 0).map, column,
+                 isPacked ? row / tileRows : row, full);
     }
   }
 
@@ -165,90 +168,111 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
 };
 
 /// Turns packed weights into operands of bf16, as tensor copies of bf16 would
-/// lay them; four warps. A thread unpacks scale blocks, whole rows of 32
-/// weights: so eight lanes read, and write, 16 bytes of eight rows, which the
-/// swizzles spread over all banks. Scales are few and not aligned as copies
-/// want them; a thread loads its own, one slice ahead.
+/// lay them; four warps. A thread unpacks chunks of rows: F16 as it would lie
+/// in bf16, or shares of tiles, of which eight lanes write pieces of 8 bytes of
+/// eight rows, which the swizzle spreads over all banks. What 256 columns have
+/// in common for their scales is not in their tiles; a thread loads its own.
 template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
   using Ring = WgmmaRing<config>;
-  using Weight = PackedWeight<config.format>;
+  static constexpr WeightFormat format = config.format;
+  using Weight = PackedWeight<format>;
   static constexpr int threads = wgmmaUnpackWarps * 32;
   static constexpr int rows = config.panels * config.panelOutputs;
-  static constexpr int blocks = rows * wgmmaSlice / scaleBlock;
-  static constexpr int blocksOfThread = blocks / threads;
-  static_assert(blocks % threads == 0 && rows % 8 == 0);
+  static constexpr int chunksOfRow = wgmmaSlice / Weight::span;
+  /// Rows that the threads take together, and how many times.
+  static constexpr int rowsOfTurn = threads / chunksOfRow;
+  static constexpr int turns = rows / rowsOfTurn;
+  static constexpr bool hasGroups = groupScaleBytes(format) != 0;
+  static_assert(rows % rowsOfTurn == 0 && rowsOfTurn % tileRows == 0);
 
   Ring ring;
   Weights weights;
-  int thread;
+  int row;   ///< The thread's first one in a slice,
+  int chunk; ///< and its place in all of them.
   RingPlace<config.stages> place = {};
   RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
 
-  /// A thread's block number `n` of a slice is of row `n * threads + thread`,
-  /// round and round the rows.
-  LLAMAC_DEVICE int rowOf(int n) const { return (n * threads + thread) % rows; }
-  LLAMAC_DEVICE int halfOf(int n) const {
-    return (n * threads + thread) / rows;
-  }
+  LLAMAC_DEVICE WgmmaUnpacker(const Ring &ring, const Weights &weights,
+                              uint32_t thread)
+      : ring(ring), weights(weights), row(thread / chunksOfRow),
+        chunk(thread % chunksOfRow) {}
 
-  /// The scales of a slice; zero for what the matrix has not.
+  /// What the groups of a slice have in common; zero for what the matrix has
+  /// not.
   LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice,
-                           uint32_t (&scales)[blocksOfThread]) const {
-    if constexpr (Weight::scaled) {
+                           uint32_t (&groups)[turns]) const {
+    if constexpr (hasGroups) {
+      // Of two weights each has a panel.
+      constexpr int turnsOfWeight = turns / config.weights;
+      constexpr long turnBytes =
+          rowsOfTurn / tileRows * unitBytes(format, config.depth);
 #pragma unroll
-      for (int n = 0; n < blocksOfThread; ++n) {
-        const int panel = rowOf(n) / config.panelOutputs;
-        const bool ofTwo = config.weights == 2;
-        const long output = tile.firstOutput +
-                            (ofTwo ? rowOf(n) % config.panelOutputs : rowOf(n));
-        const long block = slice * (wgmmaSlice / scaleBlock) + halfOf(n);
-        scales[n] = 0;
-        if (output < tile.outputs && block < config.depth / scaleBlock)
-          scales[n] = Weight::scalesAt(
-              static_cast<const uint8_t *>(
-                  weights.of(tile.part, ofTwo ? panel : 0).packed) +
-                  scalesOffset(config.format, tile.outputs, config.depth),
-              output * (config.depth / scaleBlock) + block);
+      for (int w = 0; w < config.weights; ++w) {
+        const uint8_t *from =
+            static_cast<const uint8_t *>(weights.of(tile.part, w).packed) +
+            (tile.firstOutput + row) / tileRows *
+                unitBytes(format, config.depth) +
+            slice / groupTiles(format) * groupBytes(format) +
+            groupTiles(format) * tileBytes(format);
+#pragma unroll
+        for (int n = 0; n < turnsOfWeight; ++n) {
+          uint32_t &group = groups[w * turnsOfWeight + n];
+          group = 0;
+          if (tile.firstOutput + n * rowsOfTurn + row < tile.outputs)
+            group = groupScaleOf<format>(from + n * turnBytes, row % tileRows);
+        }
       }
     }
   }
 
-  LLAMAC_DEVICE void unpackSlice(const uint32_t (&scales)[blocksOfThread]) {
-    constexpr int rowBytes = wgmmaRowBytes(config.format);
-    constexpr int chunks = scaleBlock / Weight::span;
+  /// The thread's chunk of a turn whose rows begin at `from`.
+  LLAMAC_DEVICE WeightChunk<format> chunkAt(const unsigned char *from,
+                                            uint32_t group) const {
+    if constexpr (!Weight::scaled) {
+      return {
+          vectorAt<const Words4>(from + swizzled<128>(row * 128 + chunk * 16))};
+    } else {
+      const unsigned char *tile = from + row / tileRows * tileBytes(format);
+      WeightChunk<format> held{
+          ShareValues<format>::inShared(tile, row % tileRows * 4 + chunk), {}};
+#pragma unroll
+      for (int block = 0; block < 2; ++block) {
+        held.scales[block] =
+            scaleOf<format>(tile, nullptr, row % tileRows, block);
+        held.scales[block].group = group;
+      }
+      return held;
+    }
+  }
+
+  LLAMAC_DEVICE void unpackSlice(const uint32_t (&groups)[turns]) {
+    // The swizzle is the same for the rows of all turns.
+    constexpr int turnBytes = Weight::scaled
+                                  ? rowsOfTurn / tileRows * tileBytes(format)
+                                  : rowsOfTurn * 128;
     const unsigned char *from = ring.weightsAt(place.stage);
     unsigned char *to = ring.operandAt(operand.stage);
 #pragma unroll
-    for (int n = 0; n < blocksOfThread; ++n)
+    for (int n = 0; n < turns; ++n) {
+      const WeightChunk<format> held = chunkAt(from + n * turnBytes, groups[n]);
 #pragma unroll
-      for (int i = 0; i < chunks; ++i) {
-        const int chunk = halfOf(n) * chunks + i;
-        const WeightChunk<config.format> held{
-            vectorAt<const Words4>(
-                from + swizzled<rowBytes>(rowOf(n) * rowBytes + chunk * 16)),
-            scales[n]};
-#pragma unroll
-        for (int part = 0; part < Weight::span / 8; ++part)
-          vectorAt<Words4>(
-              to + swizzled<128>(rowOf(n) * 128 +
-                                 (chunk * Weight::span / 8 + part) * 16)) =
-              eightAsBf16(held, part);
-      }
+      for (int four = 0; four < Weight::fours; ++four)
+        vectorAt<Words2>(
+            to + n * rowsOfTurn * 128 +
+            swizzled<128>(row * 128 + columnOfFour(format, chunk, four) * 2)) =
+            fourAsBf16(held, four);
+    }
   }
 
   LLAMAC_DEVICE void unpack(const WgmmaTile &tile) {
-    uint32_t next[blocksOfThread] = {};
-    fetch(tile, 0, next);
+    uint32_t groups[turns] = {};
     for (int slice = 0; slice < Ring::slices; ++slice) {
-      uint32_t scales[blocksOfThread];
-#pragma unroll
-      for (int n = 0; n < blocksOfThread; ++n)
-        scales[n] = next[n];
-      if (slice + 1 < Ring::slices)
-        fetch(tile, slice + 1, next);
+      // While their first slice is on its way.
+      if (slice % groupTiles(format) == 0)
+        fetch(tile, slice, groups);
       mbarrierWait(&ring.full[place.stage], place.phase);
       mbarrierWait(&ring.used[operand.stage], operand.phase ^ 1);
-      unpackSlice(scales);
+      unpackSlice(groups);
       // Products read shared memory as copies do, past ordinary writes.
       fenceProxyAsync();
       syncWarp();
@@ -296,8 +320,8 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
   }
 
   /// Whether gains are loaded while the half before theirs is multiplied: what
-  /// unpacks weights leaves no registers for it.
-  static constexpr bool gainsAhead = !Ring::unpacks;
+  /// unpacks groups of 256 columns leaves no registers for it.
+  static constexpr bool gainsAhead = groupScaleBytes(config.format) == 0;
 
   /// The gains of the lane's share of the 32 columns that begin at `depth`, by
   /// loads that stay where they stand.
@@ -436,23 +460,36 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
       if (!isRow[upper])
         continue;
       const long at = firstRow + row + 8 * upper;
-      auto pairOf = [&](int panel, int i) {
-        return F32x2{sums[panel][4 * i + 2 * upper],
-                     sums[panel][4 * i + 2 * upper + 1]} *
-               splat(scale);
-      };
+      // Of all pairs of a batch the extras are on their way before the first
+      // result is stored. What unpacks weights leaves registers for few.
+      constexpr int outputPanels = config.weights == 2 ? 1 : panels;
+      constexpr int pairs = config.panelOutputs / 8;
+      constexpr int batch = Ring::unpacks ? 4 : 16 / config.weights;
+      static_assert(pairs % batch == 0 || pairs < batch);
 #pragma unroll
-      for (int panel = 0; panel < (config.weights == 2 ? 1 : panels); ++panel)
+      for (int panel = 0; panel < outputPanels; ++panel)
 #pragma unroll
-        for (int i = 0; i < config.panelOutputs / 8; ++i) {
-          const long column =
-              tile.firstOutput + panel * config.panelOutputs + 8 * i + 2 * pair;
-          if (column >= tile.outputs)
-            continue;
-          if constexpr (config.weights == 2)
-            epilogue(at, column, pairOf(0, i), pairOf(1, i));
-          else
-            epilogue(at, column, pairOf(panel, i));
+        for (int first = 0; first < pairs; first += batch) {
+          auto columnOf = [&](int i) {
+            return tile.firstOutput + panel * config.panelOutputs +
+                   8 * (first + i) + 2 * pair;
+          };
+          ExtrasOf<Epilogue> extras[batch];
+#pragma unroll
+          for (int i = 0; i < minOf(batch, pairs); ++i)
+            if (columnOf(i) < tile.outputs)
+              extras[i] = extrasOf(epilogue, at, columnOf(i));
+#pragma unroll
+          for (int i = 0; i < minOf(batch, pairs); ++i) {
+            F32x2 acc[config.weights];
+#pragma unroll
+            for (int w = 0; w < config.weights; ++w)
+              acc[w] = F32x2{sums[panel + w][4 * (first + i) + 2 * upper],
+                             sums[panel + w][4 * (first + i) + 2 * upper + 1]} *
+                       splat(scale);
+            if (columnOf(i) < tile.outputs)
+              applyEpilogue(epilogue, at, columnOf(i), acc, extras[i]);
+          }
         }
     }
   }
@@ -529,8 +566,8 @@ public:
     } else if (unpacks && warpIndex() < 4 + wgmmaUnpackWarps) {
       if constexpr (unpacks) {
         registersGive<72>();
-        WgmmaUnpacker<config, Weights> unpacker{
-            ring, weights, static_cast<int>(threadIdx.x) - 128};
+        WgmmaUnpacker<config, Weights> unpacker(ring, weights,
+                                                threadIdx.x - 128);
         eachTile([&](int, const WgmmaTile &tile) { unpacker.unpack(tile); });
       }
     } else {

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A step of decode reads every weight once, and reading is all that it costs. A
-// warp has a few rows of the weight. Its lanes stride over the depth, 16 packed
-// bytes each, with `unroll` loads in flight before the first is used, and keep
-// f32 sums for every (row of input, row of weight). Input rows come from the L1
-// cache. Each sum is added up over the lanes in a fixed order, so that a result
-// depends on its own row alone.
+// warp has a few rows of the weight. Its lanes stride over the depth, a chunk
+// each (weights.cuh), with `unroll` of them in flight before the first is used,
+// and keep f32 sums for every (row of input, row of weight). Input rows come
+// from the L1 cache. Each sum is added up over the lanes in a fixed order, so
+// that a result depends on its own row alone.
 //
 // RMSNorm is fused: every warp reads the whole row, so it sums the squares on
 // the way and scales the results.
@@ -48,11 +48,11 @@ LLAMAC_DEVICE float totalAcrossLanes(const float (&values)[count]) {
   }
 }
 
-/// The input through the L1 cache, a chunk of `span` elements for each lane in
-/// a turn. Under RMSNorm it comes times the gain, and the squares are summed on
-/// the way.
-template <class Rows, int maxRows, int span> struct CachedInput {
+/// The input through the L1 cache, a chunk for each lane in a turn. Under
+/// RMSNorm it comes times the gain, and the squares are summed on the way.
+template <GemvConfig config, class Rows> struct CachedInput {
   static constexpr bool normalises = Rows::normalises;
+  static constexpr int maxRows = config.maxRows;
 
   Rows input;
   const float *x[maxRows];
@@ -65,10 +65,14 @@ template <class Rows, int maxRows, int span> struct CachedInput {
       x[row] = input.row(row < count ? row : count - 1);
   }
 
-  /// Elements 4 * part .. 4 * part + 3 of the lane's chunk, 32 * turn + lane,
-  /// of a row.
-  LLAMAC_DEVICE Vec<float, 4> load(int row, uint32_t turn, int part) {
-    const uint32_t k = (32 * turn + laneIndex()) * span + 4 * part;
+  /// What belongs to four `four` of the lane's chunk, 32 * turn + lane, of a
+  /// row; zeros past its end.
+  LLAMAC_DEVICE Vec<float, 4> load(int row, uint32_t turn, int four) {
+    // In 64 bits, so that fours lie at constants from one another.
+    const long k = columnOfFour(config.format, 32 * turn + laneIndex(), four);
+    if constexpr (hasScales(config.format) && config.depth % tileColumns != 0)
+      if (k >= config.depth)
+        return {};
     auto value = vectorAt<const Vec<float, 4>>(x[row] + k);
     if constexpr (normalises) {
       const auto gain = vectorAt<const Vec<float, 4>>(input.gain + k);
@@ -96,11 +100,10 @@ template <class Rows, int maxRows, int span> struct CachedInput {
 template <GemvConfig config, class Input> struct GemvWarp {
   static constexpr WeightFormat format = config.format;
   using Weight = PackedWeight<format>;
-  static constexpr int span = Weight::span;
   static constexpr int rows = config.maxRows;
   static constexpr int outputs = config.outputsPerWarp;
   static constexpr int weights = config.weights;
-  static constexpr uint32_t chunks = config.depth / span;
+  static constexpr uint32_t chunks = chunksOfRow(format, config.depth);
   static_assert(isPackableDepth(format, config.depth));
   static_assert(outputs % 2 == 0);
   static_assert(rows * outputs / 2 <= 32 && weights <= 2);
@@ -135,46 +138,53 @@ template <GemvConfig config, class Input> struct GemvWarp {
   /// Adds the products of the lane's chunk of every weight row.
   LLAMAC_DEVICE void
   multiply(const WeightChunk<format> (&held)[weights][outputs], uint32_t turn) {
-    // Block formats: sums of q * x, to be scaled once.
-    float dots[weights][outputs][rows] = {};
-    float inputs[rows] = {};
-    auto &into = choose<Weight::scaled>(dots, sums);
+    // Block formats: sums of q * x, which are scaled once for each scale.
+    constexpr int foursOfScale = BlockScale<format>::halves ? 1 : 2;
 #pragma unroll
-    for (int part = 0; part < span / 4; ++part) {
-      Vec<float, 4> decoded[weights][outputs];
+    for (int first = 0; first < Weight::fours; first += foursOfScale) {
+      float dots[weights][outputs][rows] = {};
+      float inputs[rows] = {};
+      auto &into = choose<Weight::scaled>(dots, sums);
 #pragma unroll
-      for (int w = 0; w < weights; ++w)
+      for (int four = first; four < first + foursOfScale; ++four) {
+        Vec<float, 4> decoded[weights][outputs];
 #pragma unroll
-        for (int output = 0; output < outputs; ++output)
-          decoded[w][output] = decode(held[w][output], part);
+        for (int w = 0; w < weights; ++w)
 #pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        const Vec<float, 4> value = input.load(row, turn, part);
+          for (int output = 0; output < outputs; ++output)
+            decoded[w][output] = decode(held[w][output], four);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if constexpr (Weight::shifted)
-            inputs[row] += value[i];
+        for (int row = 0; row < rows; ++row) {
+          const Vec<float, 4> value = input.load(row, turn, four);
 #pragma unroll
-          for (int w = 0; w < weights; ++w)
+          for (int i = 0; i < 4; ++i) {
+            if constexpr (Weight::shifted)
+              inputs[row] += value[i];
 #pragma unroll
-            for (int output = 0; output < outputs; ++output)
-              into[w][output][row] =
-                  fma(decoded[w][output][i], value[i], into[w][output][row]);
+            for (int w = 0; w < weights; ++w)
+#pragma unroll
+              for (int output = 0; output < outputs; ++output)
+                into[w][output][row] =
+                    fma(decoded[w][output][i], value[i], into[w][output][row]);
+          }
         }
       }
-    }
-    if constexpr (Weight::scaled) {
+      if constexpr (Weight::scaled) {
 #pragma unroll
-      for (int w = 0; w < weights; ++w)
+        for (int w = 0; w < weights; ++w)
 #pragma unroll
-        for (int output = 0; output < outputs; ++output)
+          for (int output = 0; output < outputs; ++output) {
+            const BlockScale<format> &of = held[w][output].scales[first / 2];
+            const float scale = of.scale(first % 2);
 #pragma unroll
-          for (int row = 0; row < rows; ++row) {
-            float &sum = sums[w][output][row];
-            sum = fma(held[w][output].scale(), dots[w][output][row], sum);
-            if constexpr (Weight::shifted)
-              sum = fma(held[w][output].offset(), inputs[row], sum);
+            for (int row = 0; row < rows; ++row) {
+              float &sum = sums[w][output][row];
+              sum = fma(scale, dots[w][output][row], sum);
+              if constexpr (Weight::shifted)
+                sum = fma(of.offset(first % 2), inputs[row], sum);
+            }
           }
+      }
     }
   }
 
@@ -226,9 +236,7 @@ template <GemvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
                                 const void *const (&weights)[config.weights],
                                 long outputs, const Epilogue &epilogue) {
-  using Warp =
-      GemvWarp<config,
-               CachedInput<Rows, config.maxRows, chunkElements(config.format)>>;
+  using Warp = GemvWarp<config, CachedInput<config, Rows>>;
   const long first =
       (block * config.warps + warpIndex()) * config.outputsPerWarp;
   if (first >= outputs)

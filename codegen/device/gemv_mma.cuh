@@ -11,16 +11,15 @@
 // weights as the 16 rows and up to 8 rows of input as the columns.
 //
 // The depth may be summed in any order, so long as both operands agree. Lane
-// (g, t) reads 16 packed bytes of weight rows g and g + 8, the t-th of four
-// neighbours, and the same elements of input row g: what it has is a fragment
-// as it stands. With t's elements numbered from 0, those of one MMA are
+// (g, t) reads a chunk of weight rows g and g + 8, the t-th of four neighbours,
+// and the same elements of input row g: what it has is a fragment as it stands.
+// Of a four, which is one MMA's, those are
 //
 //   elements 0, 1   k = 2t, 2t + 1      a[0] of row g, a[1] of row g + 8, b[0]
 //   elements 2, 3   k = 2t + 8, 2t + 9  a[2],          a[3],              b[1]
 //
-// and elements 4 .. 7 are the next one's. Input rows come from the L1 cache, in
-// f32, and are rounded to bf16 in registers, times the gain of a norm, whose
-// squares are summed on the way.
+// Input rows come from the L1 cache, in f32, and are rounded to bf16 in
+// registers, times the gain of a norm, whose squares are summed on the way.
 //
 // A block has 16 rows of each weight. Its warps interleave the depth and add up
 // their sums in shared memory, in their order.
@@ -39,10 +38,12 @@ namespace llamac::cuda {
 template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
   static constexpr WeightFormat format = config.format;
   using Weight = PackedWeight<format>;
-  static constexpr int span = Weight::span;
   static constexpr int weights = config.weights;
   static constexpr int tiles = config.maxRows / 8; ///< Of input rows.
-  static constexpr int chunks = config.depth / span;
+  static constexpr int chunks = chunksOfRow(format, config.depth);
+  /// Whether all of what four neighbours read is there.
+  static constexpr bool isWhole =
+      chunks % 4 == 0 && config.depth % (4 * Weight::span) == 0;
   static_assert(isPackableDepth(format, config.depth));
   static_assert(config.maxRows % 8 == 0 && weights <= 2);
 
@@ -87,56 +88,47 @@ template <GemvMmaConfig config, class Rows> struct GemvMmaWarp {
 
   LLAMAC_DEVICE void multiply(const WeightChunk<format> (&held)[weights][2],
                               int chunk) {
-    const bool inside = chunks % 4 == 0 || chunk < chunks;
 #pragma unroll
-    for (int part = 0; part < span / 8; ++part) {
-      Words4 a[weights][2];
+    for (int four = 0; four < Weight::fours; ++four) {
+      Words2 a[weights][2];
 #pragma unroll
       for (int w = 0; w < weights; ++w)
 #pragma unroll
         for (int upper = 0; upper < 2; ++upper)
-          a[w][upper] = eightAsBf16(held[w][upper], part);
-      const int k = inside ? chunk * span + 8 * part : 0;
-      Vec<float, 4> gain[2] = {{1, 1, 1, 1}, {1, 1, 1, 1}};
-      if constexpr (Rows::normalises) {
-        gain[0] = load4(input.gain + k);
-        gain[1] = load4(input.gain + k + 4);
-      }
+          a[w][upper] = fourAsBf16(held[w][upper], four);
+      // In 64 bits, so that fours lie at constants from one another.
+      const long column = columnOfFour(format, chunk, four);
+      const bool inside = isWhole || column < config.depth;
+      const long k = inside ? column : 0;
+      Vec<float, 4> gain = {1, 1, 1, 1};
+      if constexpr (Rows::normalises)
+        gain = load4(input.gain + k);
 #pragma unroll
       for (int tile = 0; tile < tiles; ++tile) {
-        const Words4 b = inputs(tile, k, inside, gain);
+        const Words2 b = inputs(tile, k, inside, gain);
 #pragma unroll
-        for (int w = 0; w < weights; ++w) {
+        for (int w = 0; w < weights; ++w)
           mmaBf16(sums[w][tile],
                   {a[w][0][0], a[w][1][0], a[w][0][1], a[w][1][1]},
                   {b[0], b[1]});
-          mmaBf16(sums[w][tile],
-                  {a[w][0][2], a[w][1][2], a[w][0][3], a[w][1][3]},
-                  {b[2], b[3]});
-        }
       }
     }
   }
 
-  /// Eight elements of input row g of a tile, from depth `k`, as bf16; zeros
+  /// Four elements of input row g of a tile, from depth `k`, as bf16; zeros
   /// past the end.
-  LLAMAC_DEVICE Words4 inputs(int tile, int k, bool inside,
-                              const Vec<float, 4> (&gain)[2]) {
-    Words4 result;
+  LLAMAC_DEVICE Words2 inputs(int tile, long k, bool inside,
+                              const Vec<float, 4> &gain) {
+    auto value = load4(x[tile] + k);
+    if constexpr (Rows::normalises)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      Vec<float, 4> value = load4(x[tile] + k + 4 * half);
-      if constexpr (Rows::normalises)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          squares[tile] =
-              inside ? fma(value[i], value[i], squares[tile]) : squares[tile];
-          value[i] *= gain[half][i];
-        }
-      result[2 * half] = inside ? packBf16(value[0], value[1]) : 0;
-      result[2 * half + 1] = inside ? packBf16(value[2], value[3]) : 0;
-    }
-    return result;
+      for (int i = 0; i < 4; ++i) {
+        squares[tile] =
+            inside ? fma(value[i], value[i], squares[tile]) : squares[tile];
+        value[i] *= gain[i];
+      }
+    return {inside ? packBf16(value[0], value[1]) : 0,
+            inside ? packBf16(value[2], value[3]) : 0};
   }
 
   static LLAMAC_DEVICE Vec<float, 4> load4(const float *from) {

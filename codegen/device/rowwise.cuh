@@ -58,14 +58,16 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out,
       return;
     }
   }
-  for (int chunk = threadIdx.x; chunk < config.width / Weight::span;
-       chunk += rowThreads) {
+  for (int chunk = threadIdx.x;
+       chunk < chunksOfRow(config.format, config.width); chunk += rowThreads) {
     const auto held = weight.load(token, chunk);
-    auto *to = &vectorAt<Vec<float, 4>>(out + row * config.width +
-                                        chunk * Weight::span);
 #pragma unroll
-    for (int part = 0; part < Weight::span / 4; ++part)
-      to[part] = weightsOf(held, part);
+    for (int four = 0; four < Weight::fours; ++four) {
+      const long column = columnOfFour(config.format, chunk, four);
+      if (config.width % (4 * Weight::span) == 0 || column < config.width)
+        vectorAt<Vec<float, 4>>(out + row * config.width + column) =
+            weightsOf(held, four);
+    }
   }
 }
 
@@ -85,8 +87,9 @@ LLAMAC_DEVICE void normalizePart(const NormRows<size> &input, long row,
   }
   const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
   for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads)
-    epilogue(row, part * size + column,
-             load2(from + column) * scale * load2(input.gain + column));
+    applyEpilogue<1>(
+        epilogue, row, part * size + column,
+        {load2(from + column) * scale * load2(input.gain + column)});
 }
 
 /// The norm of every part of `size` of each row. A launch of rmsNormShape().
@@ -129,7 +132,7 @@ LLAMAC_DEVICE void allReduce(const float *const *inputs,
 #pragma unroll
     for (int rank = 1; rank < ranks; ++rank)
       sum = sum + load2(inputs[rank] + at);
-    epilogue(row, column, sum);
+    applyEpilogue<1>(epilogue, row, column, {sum});
   });
 }
 

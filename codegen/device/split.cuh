@@ -20,20 +20,17 @@
 // scale. So what is rounded is what f32 arithmetic would round, not more.
 //
 // An MMA has 8 columns, and a block of the input wants two for each row of the
-// input, high and low. With fewer than 4 rows a step takes 4 / rows blocks at a
-// time, each in columns of its own: lane (g, t) has 32 / rows consecutive
-// weights of its row of weights, and the input has zeros where the lane's block
-// is not the column's:
+// input, high and low. With fewer than 4 rows a set of 4 / rows blocks shares
+// the columns, each with columns of its own and zeros in those of the others:
 //
-//   pair p = g / 2 of columns   block p / rows of the step, input row p % rows;
-//                               column 2p has high, 2p + 1 has low
-//   lane t                      block t / rows, its part t % rows
+//   pair p of columns   block p / rows of the set, input row p % rows; column
+//                       2p has high, 2p + 1 has low
 //
-// The depth may be summed in any order, so long as both operands agree. Of 8
-// elements that a lane has in the order of eightAsHalf(), pairs 0 and 1 are
-// words 0 and 1 of its fragment in one MMA, 2 and 3 in the next. After the MMAs
-// of a step lane (g, t) has the dot products of pair t with rows g and g + 8 of
-// the weights, of the block that it has read itself.
+// The depth may be summed in any order, so long as both operands agree. Lane
+// (g, t) has share t of rows g and g + 8 of the weights: of each block 8
+// elements, four for each of two MMAs. So with a block of 32 go two MMAs, with
+// a block of 16 one. After the MMAs of a set lane (g, t) has the dot products
+// of pair t with rows g and g + 8 of the weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,29 +46,27 @@ namespace llamac::cuda {
 template <GemvConfig config> struct SplitInput {
   using Shared = SplitShared<config>;
   static constexpr int rows = config.maxRows;
-  static constexpr int stepBlocks = splitStepBlocks(config);
+  static constexpr int setBlocks = splitSetBlocks(config);
   static constexpr bool shifted = PackedWeight<config.format>::shifted;
   static_assert(rows == 1 || rows == 2 || rows == 4);
   static_assert(sizeof(Shared) == splitSharedBytes(config));
-
-  /// Bytes from one group of 8 elements of a lane to the next: 16 of every lane
-  /// whose fragment is not zero.
-  static constexpr int groupBytes = 8 * rows * 16;
 
   /// Brings `count` rows; all `threads` threads of the block come, each with a
   /// batch of loads in flight at a time. A barrier follows.
   template <int threads, class Rows>
   static LLAMAC_DEVICE void fill(Shared &shared, const Rows &input, int count) {
-    constexpr int eights = Shared::steps * stepBlocks * 4;
+    constexpr int eights = Shared::sets * setBlocks * 4;
+    constexpr int depthEights = config.depth / 8;
     constexpr int batch =
         batchOfTurns(divideUp(eights, threads), Rows::normalises ? 4 : 8);
-    for (int i = threadIdx.x; i < splitStepBytes / 4; i += threads)
-      reinterpret_cast<uint32_t *>(shared.zeros)[i] = 0;
+    if (threadIdx.x == 0)
+      vectorAt<Words4>(shared.zeros) = {};
 #pragma unroll 1
     for (int row = 0; row < rows; ++row) {
       const float *from = input.row(minOf(row, count - 1));
       float squares = 0;
-      // A block of 32 is four lanes', which stay together.
+      // A block of 32 is four lanes', which stay together: lane t has what a
+      // share of it has.
 #pragma unroll 1
       for (int first = 32 * warpIndex(); first < eights;
            first += batch * threads) {
@@ -81,8 +76,10 @@ template <GemvConfig config> struct SplitInput {
         };
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
-          // Behind the last there is that again.
-          const long at = 8 * minOf<long>(eightOf(i), config.depth / 8 - 1);
+          // Behind the last block there is that again.
+          const int eight = eightOf(i);
+          const int block = minOf(eight / 4, depthEights / 4 - 1);
+          const long at = block * scaleBlock + eight % 4 * 4;
           load(x[i], from + at);
           if constexpr (Rows::normalises)
             load(gain[i], input.gain + at);
@@ -92,7 +89,7 @@ template <GemvConfig config> struct SplitInput {
           const int eight = eightOf(i);
           if (first + i * threads >= eights)
             continue;
-          const bool isInside = row < count && eight < config.depth / 8;
+          const bool isInside = row < count && eight < depthEights;
 #pragma unroll
           for (int j = 0; j < 8; ++j) {
             x[i][j] = isInside ? x[i][j] : 0.0f;
@@ -126,30 +123,32 @@ private:
   static LLAMAC_DEVICE void load(float (&to)[8], const float *from) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const auto four = vectorAt<const Vec<float, 4>>(from + 4 * half);
+      const auto four = vectorAt<const Vec<float, 4>>(from + 16 * half);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         to[4 * half + i] = four[i];
     }
   }
 
-  /// Stores elements 8 * eight .. 8 * eight + 7 of a row. The lanes of the same
-  /// four come together.
+  /// Stores what share `eight % 4` of block `eight / 4` of a row has. The lanes
+  /// of the same four come together.
   static LLAMAC_DEVICE void store(Shared &shared, int row, int eight,
                                   const float (&x)[8], bool inside) {
     // Bits of magnitudes are in their order; a NaN is the largest.
     uint32_t largest = 0;
-    float sum = 0;
+    float sums[2] = {};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       largest = maxOf(largest, bitCast<uint32_t>(x[i]) & 0x7fffffffu);
-      sum += x[i];
+      sums[i / 4] += x[i];
     }
 #pragma unroll
     for (int by = 1; by < 4; by *= 2) {
       largest = maxOf(largest, shuffleXor(largest, by));
       if constexpr (shifted)
-        sum += shuffleXor(sum, by);
+#pragma unroll
+        for (float &sum : sums)
+          sum += shuffleXor(sum, by);
     }
     // The largest comes to 2^14 and a bit; both powers of two are normal.
     const uint32_t exponent = maxOf(largest >> 23, 15u);
@@ -157,26 +156,28 @@ private:
     Words4 high, low;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float a = x[halfOrder<config.format>(i, false)] * up;
-      const float b = x[halfOrder<config.format>(i, true)] * up;
+      const float a = x[2 * i] * up, b = x[2 * i + 1] * up;
       high[i] = packHalf(normalHalf(a), normalHalf(b));
       low[i] = packHalf((a - toFloat(Half{uint16_t(high[i])})) * 2048.0f,
                         (b - toFloat(Half{uint16_t(high[i] >> 16)})) * 2048.0f);
     }
     if (!inside)
       return;
-    constexpr int groups = stepBlocks; // Of 8 elements of a lane.
-    const int block = eight / 4, step = block / stepBlocks;
-    const int part = eight % 4 / groups, group = eight % 4 % groups;
-    const int pair = block % stepBlocks * rows + row;
-    unsigned char *to =
-        shared.input[step] + group * groupBytes + (2 * pair * rows + part) * 16;
+    const int block = eight / 4, set = block / setBlocks;
+    const int pair = block % setBlocks * rows + row;
+    unsigned char *to = shared.input[set] + (8 * pair + eight % 4) * 16;
     vectorAt<Words4>(to) = high;
-    vectorAt<Words4>(to + rows * 16) = low;
+    vectorAt<Words4>(to + 4 * 16) = low;
     if (eight % 4 == 0) {
-      shared.blocks[step][pair][0] = bitCast<float>(exponent - 14u << 23);
-      if constexpr (shifted)
-        shared.blocks[step][pair][1] = sum;
+      float *numbers = shared.blocks[set][pair];
+      numbers[0] = bitCast<float>(exponent - 14u << 23);
+      if constexpr (Shared::numbers == 2)
+        numbers[1] = sums[0] + sums[1];
+      if constexpr (Shared::numbers == 4) {
+        numbers[1] = sums[0];
+        numbers[2] = sums[1];
+        numbers[3] = 0;
+      }
     }
   }
 
@@ -187,94 +188,111 @@ private:
   }
 };
 
-/// What a warp computes: parts of the sums of 16 rows of weights with every row
-/// of the input. Lane (g, t) has those of rows g and g + 8 with input row t %
-/// rows.
+/// What a warp computes: parts of the sums of 16 rows of each weight with every
+/// row of the input. Lane (g, t) has those of rows g and g + 8 with input row t
+/// % rows.
 template <GemvConfig config> struct SplitWarp {
   static constexpr WeightFormat format = config.format;
+  static constexpr int weights = config.weights;
   static constexpr int rows = config.maxRows;
-  static constexpr int stepBlocks = splitStepBlocks(config);
-  static constexpr int groups = stepBlocks; ///< Of 8 elements of a lane.
-  static constexpr int words = groups * eightWords<format>;
-  static constexpr bool shifted = PackedWeight<format>::shifted;
+  static constexpr int setBlocks = splitSetBlocks(config);
+  static constexpr int stepTiles = splitStepTiles(config);
+  static constexpr int stepSets = 2 * stepTiles / setBlocks;
   using Shared = SplitShared<config>;
-
-  /// A lane's values of a step, of one row of weights, and their scale.
-  struct Held {
-    uint32_t values[words];
-    uint32_t scales;
-  };
+  using Scale = BlockScale<format>;
 
   int g = laneIndex() / 4;
   int t = laneIndex() % 4;
-  /// The block of a step that the lane reads, and its part of that block.
-  int block = t / rows;
-  int part = t % rows;
-  float sums[2] = {};
+  float sums[weights][2] = {};
 
 private:
-  const unsigned char *input; ///< The lane's, of step 0.
-  int inputStep;              ///< Bytes to that of the next step.
-  const float *numbers;       ///< Of pair t in step 0.
+  const Shared &shared;
 
 public:
-  LLAMAC_DEVICE SplitWarp(const Shared &shared) : numbers(shared.blocks[0][t]) {
-    // Where the fragment is zero, from banks that the other lanes do not use.
-    const bool own = g / 2 / rows == block;
-    input = own ? shared.input[0] + (g * rows + part) * 16
-                : shared.zeros + (g * rows * 16 + 64) % 128;
-    inputStep = own ? splitStepBytes : 0;
-  }
+  LLAMAC_DEVICE SplitWarp(const Shared &shared) : shared(shared) {}
 
-  /// Reads from 16-byte aligned memory.
-  static LLAMAC_DEVICE void load(uint32_t (&values)[words], const void *from) {
-    constexpr int most = words < 4 ? words : 4;
+  /// Adds the products of step `step` of the depth. Its first tile is at
+  /// `tile`, the second, if a step has two, `next` bytes further, and what its
+  /// group has in common at `group`; those of the next weight are `stride`
+  /// bytes further.
+  template <int stride>
+  LLAMAC_DEVICE void multiply(const unsigned char *tile,
+                              const unsigned char *group, int next, int step) {
+    // Of the lane's own block: its pair has those of its row of the input.
+    const unsigned char *own = shared.input[step * stepSets] + laneIndex() * 16;
+    const float *numbers = shared.blocks[step * stepSets][t];
 #pragma unroll
-    for (int i = 0; i < words; i += most) {
-      const auto read = vectorAt<const Vec<uint32_t, most>>(
-          static_cast<const uint32_t *>(from) + i);
+    for (int w = 0; w < weights; ++w) {
+      ShareValues<format> held[stepTiles][2];
 #pragma unroll
-      for (int j = 0; j < most; ++j)
-        values[i + j] = read[j];
-    }
-  }
-
-  LLAMAC_DEVICE void multiply(const Held (&held)[2], int step) {
-    const unsigned char *from = input + step * inputStep;
-    float dots[4] = {};
+      for (int i = 0; i < stepTiles; ++i)
 #pragma unroll
-    for (int group = 0; group < groups; ++group) {
-      const Words4 low =
-          eightAsHalf<format>(held[0].values + group * eightWords<format>);
-      const Words4 high =
-          eightAsHalf<format>(held[1].values + group * eightWords<format>);
-      const auto x =
-          vectorAt<const Words4>(from + group * SplitInput<config>::groupBytes);
-      mmaHalf(dots, {low[0], high[0], low[1], high[1]}, {x[0], x[1]});
-      mmaHalf(dots, {low[2], high[2], low[3], high[3]}, {x[2], x[3]});
-    }
-    const auto of = vectorAt<const Vec<float, Shared::numbers>>(
-        numbers + step * 4 * Shared::numbers);
+        for (int upper = 0; upper < 2; ++upper)
+          held[i][upper] = ShareValues<format>::inShared(
+              tile + w * stride + i * next, laneIndex() + 32 * upper);
 #pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const float dot = fma(dots[2 * upper + 1], 1.0f / 2048, dots[2 * upper]);
-      const WeightChunk<format> scales{{}, held[upper].scales};
-      sums[upper] = fma(scales.scale(), dot * of[0], sums[upper]);
-      if constexpr (shifted)
-        sums[upper] = fma(scales.offset(), of[1], sums[upper]);
+      for (int set = 0; set < stepSets; ++set) {
+        // The sums of one scale, or of the two of halves of a block.
+        float dots[1 + Scale::halves][4] = {};
+#pragma unroll
+        for (int block = 0; block < setBlocks; ++block) {
+          const int at = set * setBlocks + block;
+          const bool isOwn = rows == 4 || g / 2 / rows == block;
+          const auto x = vectorAt<const Words4>(
+              isOwn ? own + set * splitSetBytes : shared.zeros);
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int four = at % 2 * 2 + half;
+            const Words2 low = fourAsHalf(held[at / 2][0], four);
+            const Words2 high = fourAsHalf(held[at / 2][1], four);
+            mmaHalf(dots[Scale::halves ? half : 0],
+                    {low[0], high[0], low[1], high[1]},
+                    {x[2 * half], x[2 * half + 1]});
+          }
+        }
+        const int block = set * setBlocks + t / rows;
+        addScaled(sums[w], dots, numbers + set * 4 * Shared::numbers,
+                  tile + w * stride + block / 2 * next, group + w * stride,
+                  block % 2);
+      }
     }
   }
 
   /// Adds up over the lanes and stores the warp's sums in `partials`.
-  LLAMAC_DEVICE void storePartials(float (&partials)[rows][splitRows]) {
+  LLAMAC_DEVICE void
+  storePartials(float (&partials)[weights][rows][tileRows]) const {
+#pragma unroll
+    for (int w = 0; w < weights; ++w)
+#pragma unroll
+      for (int upper = 0; upper < 2; ++upper) {
+        float sum = sums[w][upper];
+#pragma unroll
+        for (int by = rows; by < 4; by *= 2)
+          sum += shuffleXor(sum, by);
+        if (t < rows)
+          partials[w][t][g + 8 * upper] = sum;
+      }
+  }
+
+private:
+  /// Adds the dot products with the block of the lane's pair, block `block` of
+  /// `tile`.
+  template <int halves>
+  LLAMAC_DEVICE void addScaled(float (&to)[2], const float (&dots)[halves][4],
+                               const float *numbers, const unsigned char *tile,
+                               const unsigned char *group, int block) {
+    const auto of = vectorAt<const Vec<float, Shared::numbers>>(numbers);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      float sum = sums[upper];
+      const Scale scale = scaleOf<format>(tile, group, g + 8 * upper, block);
 #pragma unroll
-      for (int by = rows; by < 4; by *= 2)
-        sum += shuffleXor(sum, by);
-      if (t < rows)
-        partials[t][g + 8 * upper] = sum;
+      for (int half = 0; half < halves; ++half) {
+        const float dot =
+            fma(dots[half][2 * upper + 1], 1.0f / 2048, dots[half][2 * upper]);
+        to[upper] = fma(scale.scale(half), dot * of[0], to[upper]);
+        if constexpr (Scale::shifts)
+          to[upper] = fma(scale.offset(half), of[1 + half], to[upper]);
+      }
     }
   }
 };

@@ -19,9 +19,9 @@
 //
 // A lane adds the same products in the same order as in gemv.cuh, on any number
 // of multiprocessors: both give the same bits, but for the sum of squares of a
-// norm, which here the warps of a block share. Weights of 4 and 8 bits whose
-// input fits into shared memory go to tensor cores and have another order
-// (stream_mma.cuh). WeightStream is the one or the other.
+// norm, which here the warps of a block share. Weights of block formats go to
+// tensor cores and have another order (stream_mma.cuh). WeightStream is the one
+// or the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,21 +131,19 @@ template <StreamConfig config, class Rows> struct StagedInput {
 template <StreamConfig config> class LaneWeightStream {
   static constexpr GemvConfig product = config.product;
   static constexpr WeightFormat format = product.format;
-  static constexpr int segment = streamSegment(config);
-  using Weight = PackedWeight<format>;
-  using Units = StreamUnits<config, segment>;
+  static constexpr uint32_t segment = streamSegment(config);
+  static constexpr uint32_t rowBytes = streamRowBytes(config);
+  using Units = StreamUnits<config, divideUp(rowBytes, segment)>;
   using Unit = typename Units::Unit;
   using Place = typename Units::Place;
-  static constexpr int span = Weight::span;
   static constexpr int weights = product.weights;
   static constexpr int outputs = product.outputsPerWarp;
   static constexpr int parts = Units::parts;
-  static constexpr int scaleSegment = Units::scaleSegment;
   static constexpr int stages = streamStages(config);
   static constexpr int stageBytes = streamStageBytes(config);
   static constexpr int inputBytes = streamInputBytes(config);
   static_assert(product.warps == streamWarps && stages >= 2);
-  static_assert(product.maxRows <= streamMaxRows);
+  static_assert(product.maxRows <= streamMaxRows && segment % 16 == 0);
 
 public:
   /// Starts to fill the rings. Matrix `w` of part `p` is bases[p * weights +
@@ -163,7 +161,7 @@ public:
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
-    units.askAhead(next.unit, stride(), streamAheadBytes / streamWarps);
+    askAhead();
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -178,8 +176,7 @@ public:
       syncThreads();
       multiply(rows, Input(stagedInput(), squares(), input), epilogue);
     } else {
-      multiply(rows, CachedInput<Rows, product.maxRows, span>(input, rows),
-               epilogue);
+      multiply(rows, CachedInput<product, Rows>(input, rows), epilogue);
     }
   }
 
@@ -205,52 +202,56 @@ private:
         rings + streamWarps * stages * (stageBytes + 8) + inputBytes);
   }
 
+  /// Where segment `index` of output `output` of weight `w` of a unit begins.
+  LLAMAC_DEVICE const uint8_t *rowOf(const Unit &unit, int w, uint32_t output,
+                                     uint32_t index) const {
+    return units.matrixOf(unit, w) + uint64_t{unit.row(output)} * rowBytes +
+           index * segment;
+  }
+
   /// Starts the copies of the next segment of the warp's rows, if there is one.
   LLAMAC_DEVICE void fill(int stage) {
     if (next.unit >= Units::count)
       return;
     if (electLane()) {
       const Unit unit = Units::unitOf(next.unit);
-      const uint32_t bytes = Units::valueBytes(next.segment);
-      const uint32_t scaleBytes = Units::scaleBytes(next.segment);
+      const uint32_t bytes = segmentBytesOf<rowBytes, segment>(next.segment);
       uint64_t *full = barrier(stage);
-      mbarrierArriveExpect(full, streamRows(config) * (bytes + scaleBytes));
+      mbarrierArriveExpect(full, streamRows(config) * bytes);
       unsigned char *to = stageOf(stage);
 #pragma unroll
-      for (int w = 0; w < weights; ++w) {
+      for (int w = 0; w < weights; ++w)
 #pragma unroll
-        for (int output = 0; output < outputs; ++output) {
-          const uint32_t row = unit.row(output);
-          const int slot = w * outputs + output;
-          bulkCopy(to + slot * segment,
-                   units.values(unit, w, row, next.segment), bytes, full);
-          if constexpr (scaleSegment != 0)
-            bulkCopy(to + streamRows(config) * segment + slot * scaleSegment,
-                     units.scales(unit, w, row, next.segment), scaleBytes,
-                     full);
-        }
-      }
+        for (int output = 0; output < outputs; ++output)
+          bulkCopy(to + (w * outputs + output) * segment,
+                   rowOf(unit, w, output, next.segment), bytes, full);
     }
     next.advance(stride());
   }
 
-  /// The lane's chunk in turn `turn` of a stage's segment, which begins with
-  /// turn `first` of its rows.
-  LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage,
-                                         const Unit &unit, int w, int output,
-                                         uint32_t first, uint32_t turn) const {
-    const int slot = w * outputs + output;
-    const uint32_t chunk = 32 * turn + laneIndex();
-    WeightChunk<format> held{
-        vectorAt<const Words4>(stage + slot * segment + 16 * chunk), 0};
-    if constexpr (Weight::scaled && scaleSegment != 0)
-      held.scales = Weight::scalesAt(stage + streamRows(config) * segment +
-                                         slot * scaleSegment,
-                                     chunk * span / scaleBlock);
-    else if constexpr (Weight::scaled)
-      held.scales = Weight::scalesAt(units.scales(unit, w, unit.row(output), 0),
-                                     (32 * first + chunk) * span / scaleBlock);
-    return held;
+  /// Asks L2 for the warp's share of what follows the ring: as much of each row
+  /// as of the others, at least some of one unit. A lane asks for a row; all
+  /// lanes of a warp come.
+  LLAMAC_DEVICE void askAhead() const {
+    constexpr uint32_t rows = weights * outputs;
+    constexpr uint32_t bytes = streamAheadBytes / streamWarps;
+    static_assert(rows <= 32);
+    const uint32_t end = maxOf(bytes / (rows * rowBytes), 1u);
+    uint32_t index = next.unit;
+#pragma unroll 1
+    for (uint32_t i = 0; i < end && index < Units::count;
+         ++i, index += stride())
+      if (laneIndex() < rows)
+        bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() / outputs,
+                           laneIndex() % outputs, 0),
+                     minOf(bytes / rows / 16 * 16, rowBytes));
+  }
+
+  /// The lane's chunk in turn `turn` of a stage's segment.
+  LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage, int w,
+                                         int output, uint32_t turn) const {
+    return {vectorAt<const Words4>(stage + (w * outputs + output) * segment +
+                                   16 * (32 * turn + laneIndex()))};
   }
 
   template <class Input, class Epilogue>
@@ -258,10 +259,9 @@ private:
                               const Epilogue &epilogue) {
     // A segment is whole turns, or the whole row.
     constexpr uint32_t segmentTurns = divideUp(segment, 32 * 16);
-    constexpr uint32_t turns = divideUp(Units::rowBytes, 32 * 16);
+    constexpr uint32_t turns = divideUp(rowBytes, 32 * 16);
     // Whether all lanes have a chunk in every turn of every segment.
-    constexpr bool isEven =
-        Units::rowBytes % segment == 0 && segment % (32 * 16) == 0;
+    constexpr bool isEven = rowBytes % segment == 0 && segment % (32 * 16) == 0;
     // More sums leave no registers for a second chunk, nor does an input that
     // is loaded ahead from far away.
     constexpr int unroll =
@@ -282,7 +282,7 @@ private:
           for (int w = 0; w < weights; ++w)
 #pragma unroll
             for (int output = 0; output < outputs; ++output)
-              loaded[w][output] = load(held, unit, w, output, first, turn);
+              loaded[w][output] = load(held, w, output, turn);
           warp.multiply(loaded, first + turn);
         };
         if constexpr (isEven) {

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What stream.cuh computes, where the input split in halves (split.cuh) fits
-// into shared memory. An MMA takes 16 rows of weights, and 16 rows for each
-// warp would leave most warps of narrow products idle. So a block has 16 rows
-// at a time, its eight warps share the depth, and the ring is the block's: a
-// ninth warp copies segments of all 16 rows into a stage once the others have
+// What stream.cuh computes, with weights of block formats and an input that is
+// split in halves (split.cuh). An MMA takes 16 rows of weights, and 16 rows for
+// each warp would leave most warps of narrow products idle. So a block has a
+// row of tiles at a time, of two weights one of each, its eight warps share the
+// depth, and the ring is the block's: a ninth warp copies the tiles of a
+// segment, which lie one after another, into a stage once the others have
 // released it.
 //
 // The ring is filled in the prologue, before earlier launches are done. At the
@@ -35,29 +36,32 @@ namespace llamac::cuda {
 template <StreamConfig config> class SplitWeightStream {
   static constexpr GemvConfig product = config.product;
   static constexpr WeightFormat format = product.format;
-  static constexpr int segment = splitSegment(config);
-  using Units = StreamUnits<config, segment>;
+  static constexpr int stageGroups = splitStageGroups(config);
+  static constexpr int groups = groupsOf(format, product.depth);
+  using Units = StreamUnits<config, divideUp(groups, stageGroups)>;
   using Unit = typename Units::Unit;
   using Warp = SplitWarp<product>;
   using Shared = SplitShared<product>;
   static constexpr int parts = Units::parts;
   static constexpr int weights = product.weights;
   static constexpr int stages = splitStages(config);
-  static constexpr int stageBytes = splitStageBytes(product, segment);
-  static constexpr int valueStride = splitValueStride(product, segment);
-  static constexpr int scaleStride = splitScaleStride(product, segment);
-  static constexpr int blockBytes = scaleBlock * 16 / chunkElements(format);
-  static constexpr int blocks = product.depth / scaleBlock;
-  static constexpr int segmentBlocks = segment / blockBytes;
-  static constexpr int stepBlocks = splitStepBlocks(product);
-  static constexpr int segmentSteps = divideUp(segmentBlocks, stepBlocks);
+  static constexpr int stageBytes = splitStageBytes(config);
+  /// Bytes of a segment of a row of tiles, and of the row.
+  static constexpr int segment = stageGroups * groupBytes(format);
+  static constexpr int rowBytes = unitBytes(format, product.depth);
+  static constexpr int stepTiles = Warp::stepTiles;
+  static constexpr int tiles = divideUp(product.depth, tileColumns);
+  static constexpr int segmentTiles = stageGroups * groupTiles(format);
+  static constexpr int segmentSteps = divideUp(segmentTiles, stepTiles);
   /// Whether every warp has the same number of steps in every segment, and how
   /// many of them are in flight at a time.
-  static constexpr bool isEven =
-      Units::rowBytes % segment == 0 && segmentSteps % streamWarps == 0;
-  static constexpr int unroll = 2 * product.maxRows;
+  static constexpr bool isEven = groups % stageGroups == 0 &&
+                                 segmentTiles % stepTiles == 0 &&
+                                 segmentSteps % streamWarps == 0;
+  static constexpr int unroll = product.maxRows == 1 && weights == 1 ? 2 : 1;
   static_assert(isPackableDepth(format, product.depth));
-  static_assert(streamsByMma(config) && stages >= 2);
+  static_assert(splitInputFits(product) && stages >= 2);
+  static_assert(Units::segments == 1 || segmentTiles % stepTiles == 0);
 
 public:
   /// Starts to fill the ring. Matrix `w` of part `p` is bases[p * weights + w].
@@ -78,7 +82,7 @@ public:
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
       fill(stage);
-    units.askAhead(next.unit, gridDim.x, streamAheadBytes);
+    askAhead();
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs of `rows` rows
@@ -119,71 +123,59 @@ private:
     return full(stages + stage);
   }
 
-  /// Row `slot` of a stage: with one weight its output `slot` of the unit, with
-  /// two the first 8 slots are of the first.
-  static LLAMAC_DEVICE int weightOf(int slot) { return slot / Units::outputs; }
+  /// Where the row of tiles of weight `w` of a unit begins.
+  LLAMAC_DEVICE const uint8_t *rowOf(const Unit &unit, int w) const {
+    return units.matrixOf(unit, w) + uint64_t{unit.first / tileRows} * rowBytes;
+  }
 
-  /// Starts the copies of the block's next segment, if there is one. One lane
-  /// starts all, to places that are constants: copies take uniform registers,
-  /// for which lanes with places of their own would take turns.
+  /// Starts the copies of the block's next segment, if there is one.
   LLAMAC_DEVICE void fill(int stage) {
     if (next.unit >= Units::count)
       return;
     if (electLane()) {
       const Unit unit = Units::unitOf(next.unit);
-      const uint32_t bytes = Units::valueBytes(next.segment);
-      const uint32_t scaleBytes = Units::scaleBytes(next.segment);
-      mbarrierArriveExpect(full(stage), splitRows * (bytes + scaleBytes));
+      const uint32_t bytes = segmentBytesOf<rowBytes, segment>(next.segment);
+      mbarrierArriveExpect(full(stage), weights * bytes);
 #pragma unroll
-      for (int slot = 0; slot < splitRows; ++slot) {
-        const int w = weightOf(slot);
-        const uint32_t row = unit.row(slot % Units::outputs);
-        bulkCopy(stageOf(stage) + slot * valueStride,
-                 units.values(unit, w, row, next.segment), bytes, full(stage));
-        if constexpr (Units::scaleSegment != 0)
-          bulkCopy(stageOf(stage) + splitRows * valueStride +
-                       slot * scaleStride,
-                   units.scales(unit, w, row, next.segment), scaleBytes,
-                   full(stage));
-      }
+      for (int w = 0; w < weights; ++w)
+        bulkCopy(stageOf(stage) + w * segment,
+                 rowOf(unit, w) + next.segment * segment, bytes, full(stage));
     }
     next.advance(gridDim.x);
   }
 
-  /// What the warp's lanes multiply in step `step` of a segment that begins at
-  /// block `first` of its rows. Behind the last block there is that again: the
-  /// input is zero there.
-  LLAMAC_DEVICE void load(typename Warp::Held (&held)[2], const Warp &warp,
-                          const unsigned char *stage, const Unit &unit,
-                          int first, int step) const {
-    int block = step * stepBlocks;
-    if constexpr (blocks % stepBlocks != 0)
-      block = minOf(block, blocks - 1 - first - warp.block);
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int slot = warp.g + 8 * upper;
-      Warp::load(held[upper].values,
-                 stage +
-                     (slot * valueStride + warp.block * blockBytes +
-                      warp.part * (blockBytes / Warp::rows)) +
-                     block * blockBytes);
-      if constexpr (Units::scaleSegment != 0)
-        held[upper].scales = PackedWeight<format>::scalesAt(
-            stage + (splitRows * valueStride + slot * scaleStride +
-                     warp.block * scaleBytes(format)),
-            block);
-      else
-        held[upper].scales = PackedWeight<format>::scalesAt(
-            units.scales(unit, weightOf(slot), unit.row(slot % Units::outputs),
-                         0),
-            first + warp.block + block);
-    }
+  /// Asks L2 for what follows the ring: the rows of tiles of the next units, or
+  /// the first part of one. A lane asks for a row.
+  LLAMAC_DEVICE void askAhead() const {
+    const uint32_t end = maxOf(streamAheadBytes / (weights * rowBytes), 1);
+    const uint32_t index = next.unit + laneIndex() / weights * gridDim.x;
+    if (laneIndex() < minOf(end, 32u / weights) * weights &&
+        index < Units::count)
+      bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() % weights),
+                   minOf(streamAheadBytes / weights, rowBytes));
+  }
+
+  /// Multiplies step `at` of a stage, whose first tile is tile `first` of its
+  /// rows. Behind the last tile there is that again: the input is zero there.
+  static LLAMAC_DEVICE void step(Warp &warp, const unsigned char *stage,
+                                 int first, int at) {
+    constexpr int perGroup = groupTiles(format);
+    static_assert(perGroup == 1 || perGroup % stepTiles == 0);
+    const int tile = at * stepTiles;
+    const unsigned char *group = stage + tile / perGroup * groupBytes(format);
+    const bool isLast = tiles % stepTiles != 0 && first + tile + 1 == tiles;
+    warp.template multiply<segment>(group + tile % perGroup * tileBytes(format),
+                                    group + perGroup * tileBytes(format),
+                                    isLast          ? 0
+                                    : perGroup == 1 ? groupBytes(format)
+                                                    : tileBytes(format),
+                                    first / stepTiles + at);
   }
 
   template <class Rows, class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const Rows &input,
                               const Epilogue &epilogue) {
-    constexpr int pairs = Units::outputs / 2;
+    constexpr int pairs = tileRows / 2;
     const int row = laneIndex() / pairs, pair = laneIndex() % pairs;
     float scale = 1;
     if constexpr (Rows::normalises)
@@ -198,21 +190,21 @@ private:
       Warp warp(shared());
       for (uint32_t i = 0; i < Units::segments; ++i) {
         mbarrierWait(full(place.stage), place.phase);
-        const int first = i * segmentBlocks;
-        auto step = [&](int at) {
-          typename Warp::Held held[2];
-          load(held, warp, stageOf(place.stage), unit, first, at);
-          warp.multiply(held, i * segmentSteps + at);
-        };
+        const unsigned char *stage = stageOf(place.stage);
+        const int first = i * segmentTiles;
         if constexpr (isEven) {
 #pragma unroll unroll
           for (int turn = 0; turn < segmentSteps / streamWarps; ++turn)
-            step(turn * streamWarps + warpIndex());
+            step(warp, stage, first, turn * streamWarps + warpIndex());
         } else {
+          // The warps take turns, from one segment to the next.
           const int steps =
-              divideUp(minOf(segmentBlocks, blocks - first), stepBlocks);
-          for (int at = warpIndex(); at < steps; at += streamWarps)
-            step(at);
+              divideUp(minOf(segmentTiles, tiles - first), stepTiles);
+          const int before = i * segmentSteps;
+          for (int at = (warpIndex() + streamWarps - before % streamWarps) %
+                        streamWarps;
+               at < steps; at += streamWarps)
+            step(warp, stage, first, at);
         }
         syncWarp();
         if (laneIndex() == 0)
@@ -233,10 +225,10 @@ private:
 
   /// Adds up what the warps have of a unit; a lane has a pair of a row.
   template <class Epilogue>
-  static LLAMAC_DEVICE void
-  finish(const float (&partials)[streamWarps][product.maxRows][splitRows],
-         const Unit &unit, int row, int pair, int rows, float scale,
-         const Epilogue &epilogue) {
+  static LLAMAC_DEVICE void finish(
+      const float (&partials)[streamWarps][weights][product.maxRows][tileRows],
+      const Unit &unit, int row, int pair, int rows, float scale,
+      const Epilogue &epilogue) {
     const uint32_t column = unit.first + 2 * pair;
     if (row >= rows || column >= unit.outputs)
       return;
@@ -246,7 +238,7 @@ private:
       F32x2 sum = {0, 0};
 #pragma unroll
       for (int warp = 0; warp < streamWarps; ++warp)
-        sum = sum + load2(&partials[warp][row][w * Units::outputs + 2 * pair]);
+        sum = sum + load2(&partials[warp][w][row][2 * pair]);
       totals[w] = sum * splat(scale);
     }
     applyEpilogue(epilogue, row, column, totals);

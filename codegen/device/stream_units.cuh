@@ -26,27 +26,20 @@ LLAMAC_DEVICE Epilogue epilogueOfPart(const Epilogue &epilogue, int part) {
   return epilogue;
 }
 
-/// The matrices of a stream, whose rows come in segments of `segmentBytes`
-/// bytes of values. Numbers of rows and units have 32 bits, without a sign:
-/// arithmetic on them takes half as many instructions as on 64.
-template <StreamConfig config, int segmentBytes> struct StreamUnits {
-  static constexpr GemvConfig product = config.product;
-  static constexpr int weights = product.weights;
+/// The matrices of a stream, whose rows come in `segmentCount` segments.
+/// Numbers of rows and units have 32 bits, without a sign: arithmetic on them
+/// takes half as many instructions as on 64.
+template <StreamConfig config, uint32_t segmentCount> struct StreamUnits {
+  static constexpr int weights = config.product.weights;
   static constexpr int outputs = streamUnitOutputs(config);
   static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
-  static constexpr uint32_t rowBytes =
-      valueRowBytes(product.format, product.depth);
-  static constexpr uint32_t segments = divideUp(rowBytes, segmentBytes);
-  static constexpr int scaleSegment = scaleSegmentOf(product, segmentBytes);
-  static constexpr uint32_t scaleRow =
-      scaleRowBytes(product.format, product.depth);
+  static constexpr uint32_t segments = segmentCount;
   static constexpr uint32_t count =
       streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
   /// Whether units divide the outputs of every part.
   static constexpr bool isWhole = config.parts[0] % outputs == 0 &&
                                   config.parts[1] % outputs == 0 &&
                                   config.parts[2] % outputs == 0;
-  static_assert(segmentBytes % 16 == 0 && scaleSegment % 16 == 0);
 
   /// The rows of a unit: outputs first, first + 1, ... of a part.
   struct Unit {
@@ -94,46 +87,6 @@ template <StreamConfig config, int segmentBytes> struct StreamUnits {
     return {0, uint32_t(config.parts[0]), unit * outputs};
   }
 
-  /// Segment `index` of the values of row `row` of weight `w` of a unit, and of
-  /// the row's scales.
-  LLAMAC_DEVICE const uint8_t *values(const Unit &unit, int w, uint32_t row,
-                                      uint32_t index) const {
-    return matrixOf(unit, w) + uint64_t{row} * rowBytes +
-           index * uint32_t{segmentBytes};
-  }
-  LLAMAC_DEVICE const uint8_t *scales(const Unit &unit, int w, uint32_t row,
-                                      uint32_t index) const {
-    return matrixOf(unit, w) +
-           scalesOffset(product.format, unit.outputs, product.depth) +
-           uint64_t{row} * scaleRow + index * uint32_t{scaleSegment};
-  }
-
-  /// Asks L2 for `bytes` bytes of values of units unit, unit + stride, ...: as
-  /// much of each row as of the others, at least some of one unit. A lane asks
-  /// for a row; all lanes of a warp come.
-  LLAMAC_DEVICE void askAhead(uint32_t unit, uint32_t stride,
-                              uint32_t bytes) const {
-    constexpr uint32_t rows = weights * outputs;
-    static_assert(rows <= 32);
-    const uint32_t end = maxOf(bytes / (rows * rowBytes), 1u);
-#pragma unroll 1
-    for (uint32_t i = 0; i < end && unit < count; ++i, unit += stride)
-      if (laneIndex() < rows) {
-        const Unit of = unitOf(unit);
-        bulkPrefetch(
-            values(of, laneIndex() / outputs, of.row(laneIndex() % outputs), 0),
-            minOf(bytes / rows / 16 * 16, rowBytes));
-      }
-  }
-
-  static LLAMAC_DEVICE uint32_t valueBytes(uint32_t index) {
-    return bytesOf(rowBytes, segmentBytes, index);
-  }
-  static LLAMAC_DEVICE uint32_t scaleBytes(uint32_t index) {
-    return scaleSegment == 0 ? 0 : bytesOf(scaleRow, scaleSegment, index);
-  }
-
-private:
   LLAMAC_DEVICE const uint8_t *matrixOf(const Unit &unit, int w) const {
     // By selections: an index would put the array in local memory.
     const int index = unit.part * weights + w;
@@ -143,13 +96,14 @@ private:
       chosen = i == index ? matrix[i] : chosen;
     return chosen;
   }
-
-  /// Of segment `index` of `row` bytes in segments of `segment`.
-  static LLAMAC_DEVICE uint32_t bytesOf(uint32_t row, uint32_t segment,
-                                        uint32_t index) {
-    return row % segment == 0 ? segment : minOf(segment, row - index * segment);
-  }
 };
+
+/// Of segment `index` of `whole` bytes in segments of `segment`.
+template <uint32_t whole, uint32_t segment>
+LLAMAC_DEVICE uint32_t segmentBytesOf(uint32_t index) {
+  return whole % segment == 0 ? segment
+                              : minOf(segment, whole - index * segment);
+}
 
 } // namespace llamac::cuda
 

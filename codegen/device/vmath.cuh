@@ -97,15 +97,43 @@ LLAMAC_DEVICE float geluTanh(float x) {
 }
 LLAMAC_DEVICE F32x2 geluTanh(F32x2 v) { return {geluTanh(v.x), geluTanh(v.y)}; }
 
-/// epilogue(row, column, acc...) with the result of each weight.
+/// What an epilogue reads beside the results of a product. Results may go to
+/// where it comes from, so no compiler loads it before an earlier store: an
+/// epilogue has load(row, column) for it, and takes it behind its results.
+struct NoExtras {};
+template <class Epilogue>
+LLAMAC_DEVICE auto extrasOf(const Epilogue &epilogue, long row, long column) {
+  if constexpr (requires { epilogue.load(row, column); })
+    return epilogue.load(row, column);
+  else
+    return NoExtras{};
+}
+template <class Epilogue>
+using ExtrasOf =
+    decltype(extrasOf(*static_cast<const Epilogue *>(nullptr), 0l, 0l));
+
+/// epilogue(row, column, acc...) with the result of each weight, and with its
+/// extras, if it has some.
+template <int weights, class Epilogue>
+LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
+                                 long column, const F32x2 (&acc)[weights],
+                                 const ExtrasOf<Epilogue> &extras) {
+  static_assert(weights <= 2);
+  auto apply = [&](auto... results) {
+    if constexpr (requires { epilogue.load(row, column); })
+      epilogue(row, column, results..., extras);
+    else
+      epilogue(row, column, results...);
+  };
+  if constexpr (weights == 1)
+    apply(acc[0]);
+  else
+    apply(acc[0], acc[1]);
+}
 template <int weights, class Epilogue>
 LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
                                  long column, const F32x2 (&acc)[weights]) {
-  static_assert(weights <= 2);
-  if constexpr (weights == 1)
-    epilogue(row, column, acc[0]);
-  else
-    epilogue(row, column, acc[0], acc[1]);
+  applyEpilogue(epilogue, row, column, acc, extrasOf(epilogue, row, column));
 }
 
 /// An epilogue that keeps results as they are: f32 rows of `width`.
@@ -122,9 +150,12 @@ template <long width> struct AddRows {
   const float *residual;
   float *out;
 
-  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
-    storePair<width>(out, row, column,
-                     loadPair<width>(residual, row, column) + acc);
+  LLAMAC_DEVICE F32x2 load(long row, long column) const {
+    return loadPair<width>(residual, row, column);
+  }
+  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc,
+                                F32x2 extra) const {
+    storePair<width>(out, row, column, extra + acc);
   }
 };
 

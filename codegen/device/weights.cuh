@@ -6,21 +6,28 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A lane reads 16 bytes of packed values (config.h) and unpacks them to floats
-// four at a time. The integers of the block formats become floats without a
-// conversion: the bits of q, put where a float of the right exponent has its
-// unit, make the float 2^n + q, and one subtraction leaves q. E4M3 becomes half
-// precision first, two elements at a time.
+// A lane reads a chunk of a row of a packed weight (WeightLayout.h): 8 floats,
+// or a share of a tile, and unpacks it four elements at a time. The elements of
+// block formats become pairs of halves, exactly, and the rest is made of those:
+// floats for lanes that multiply, halves for tensor cores that multiply exactly
+// (split.cuh), bf16 of the scaled weights for the others.
+//
+// Integers become halves without a conversion: the bits of q, put where a half
+// of the right exponent has its unit, make the half 2^n + q, and a multiply-add
+// makes two of them exact.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH
 #define LLAMAC_CODEGEN_DEVICE_WEIGHTS_CUH
 
+#include "llamac/CodeBooks.h"
 #include "llamac/config.h"
 #include "llamac/ptx.cuh"
 
 namespace llamac::cuda {
+
+using Words2 = Vec<uint32_t, 2>;
 
 /// The power of two 2^(e - 127); 255 is NaN.
 LLAMAC_DEVICE float e8m0ToFloat(uint32_t e) {
@@ -36,63 +43,22 @@ LLAMAC_DEVICE uint32_t e4m3ToHalf2ByBits(uint32_t word) {
   return fmaHalf2(scaled, 0x5c005c00u, 0x80008000u); // * 256 + -0
 }
 
-/// The four E4M3 elements of `word` by their bits, for GPUs that do not convert
-/// them.
-LLAMAC_DEVICE Vec<float, 4> e4m3ToFloatByBits(uint32_t word) {
-  const uint32_t even = e4m3ToHalf2ByBits(word);
-  const uint32_t odd = e4m3ToHalf2ByBits(word >> 8);
-  return {lowHalfToFloat(even), lowHalfToFloat(odd), highHalfToFloat(even),
-          highHalfToFloat(odd)};
+/// Four bytes, each the value of IQ4 at one of the places in the lower half of
+/// `places`, plus 128.
+LLAMAC_DEVICE uint32_t iq4Bytes(uint32_t places) {
+  constexpr auto four = [](int first) {
+    uint32_t word = 0;
+    for (int i = 0; i < 4; ++i)
+      word |= static_cast<uint32_t>(iq4Values[first + i] + 128) << 8 * i;
+    return word;
+  };
+  constexpr uint32_t table[] = {four(0), four(4), four(8), four(12)};
+  const uint32_t within = places & 0x7777u;
+  // Bit 3 of a place says which of the two is its.
+  return prmt(prmt(table[0], table[1], within),
+              prmt(table[2], table[3], within),
+              places >> 1 & 0x4444u | 0x3210u);
 }
-
-/// 16 bytes of values and what they are scaled by: w = scale * q + offset.
-template <WeightFormat format> struct WeightChunk {
-  Words4 values;
-  uint32_t scales; ///< f16 d, f16 {d, m} for Q4_1, or E8M0 for MXFP8.
-
-  LLAMAC_DEVICE float scale() const {
-    if constexpr (format == WeightFormat::MXFP8)
-      return e8m0ToFloat(scales);
-    return toFloat(Half{static_cast<uint16_t>(scales)});
-  }
-  LLAMAC_DEVICE float offset() const {
-    return toFloat(Half{static_cast<uint16_t>(scales >> 16)});
-  }
-};
-
-/// A matrix [outputs][depth] as it lies in memory.
-template <WeightFormat format> struct PackedWeight {
-  static constexpr int span = chunkElements(format);
-  static constexpr bool scaled = hasScales(format);
-  static constexpr bool shifted = format == WeightFormat::Q4_1;
-
-  const uint8_t *base;
-  long outputs;
-  long depth;
-
-  /// Elements span * chunk .. span * (chunk + 1) - 1 of row `output`.
-  LLAMAC_DEVICE WeightChunk<format> load(long output, int chunk) const {
-    const long rowBytes = valueRowBytes(format, depth);
-    WeightChunk<format> result{loadReadOnly(reinterpret_cast<const Words4 *>(
-                                   base + output * rowBytes + 16l * chunk)),
-                               0};
-    if constexpr (scaled)
-      result.scales =
-          scalesAt(base + scalesOffset(format, outputs, depth),
-                   output * (depth / scaleBlock) + chunk * span / scaleBlock);
-    return result;
-  }
-
-  /// Those of block `block` of a run of scales.
-  static LLAMAC_DEVICE uint32_t scalesAt(const uint8_t *scales, long block) {
-    if constexpr (shifted)
-      return reinterpret_cast<const uint32_t *>(scales)[block];
-    else if constexpr (format == WeightFormat::MXFP8)
-      return scales[block];
-    else
-      return reinterpret_cast<const uint16_t *>(scales)[block];
-  }
-};
 
 /// Byte `i` of `word` as a float, less 128.
 LLAMAC_DEVICE float signedByte(uint32_t word, int i) {
@@ -100,165 +66,272 @@ LLAMAC_DEVICE float signedByte(uint32_t word, int i) {
   const uint32_t bits = prmt(word, 0x4b000000u, 0x7440u + i);
   return bitCast<float>(bits) - (8388608.0f + 128.0f);
 }
-
-/// The 4 bits of `word` at `4 * i` as a float, less `bias`.
-template <int i> LLAMAC_DEVICE float nibble(uint32_t word, float bias) {
-  // 2^(23 - p) has a unit at bit p; three of the eight must move to reach one.
-  constexpr int shift = i < 5 ? 0 : 20;
-  constexpr int place = 4 * i - shift;
-  constexpr uint32_t unit = (127u + 23u - place) << 23;
-  const uint32_t bits = (word >> shift & 0xfu << place) | unit;
-  return bitCast<float>(bits) - (bitCast<float>(unit) + bias);
+LLAMAC_DEVICE float unsignedByte(uint32_t word, int i) {
+  return bitCast<float>(prmt(word, 0x4b000000u, 0x7440u + i)) - 8388608.0f;
 }
 
-/// Elements 4 * part .. 4 * part + 3 of a chunk: the values of F16 and BF16, q
-/// of the block formats (q - 8 for Q4_0). `part` is a constant in unrolled
-/// loops.
-template <WeightFormat format>
-LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int part) {
-  if constexpr (format == WeightFormat::BF16) {
-    const uint32_t low = chunk.values[2 * part];
-    const uint32_t high = chunk.values[2 * part + 1];
-    return {lowBf16ToFloat(low), highBf16ToFloat(low), lowBf16ToFloat(high),
-            highBf16ToFloat(high)};
-  } else if constexpr (format == WeightFormat::F16) {
-    Vec<float, 4> result;
-    for (int i = 0; i < 4; ++i)
-      result[i] = toFloat(Half{static_cast<uint16_t>(
-          chunk.values[2 * part + i / 2] >> 16 * (i % 2))});
+/// What the elements of a block of 32 columns are scaled by, as it is stored: a
+/// weight is scale * q + offset. Where blocks of 16 have their own, those of
+/// block `half` of the two.
+template <WeightFormat format> struct BlockScale {
+  static constexpr ScaleCoding coding = infoOf(format).scales;
+  static constexpr bool shifts = coding == ScaleCoding::HalfPair ||
+                                 coding == ScaleCoding::Offset32 ||
+                                 coding == ScaleCoding::Offset16;
+  static constexpr bool halves =
+      coding == ScaleCoding::Signed16 || coding == ScaleCoding::Offset16;
+
+  uint32_t own;
+  uint32_t group; ///< d, or d and dmin, of 256 columns.
+
+  LLAMAC_DEVICE float scale(int half) const {
+    if constexpr (coding == ScaleCoding::E8M0)
+      return e8m0ToFloat(own);
+    else if constexpr (coding == ScaleCoding::Signed32)
+      return lowHalfToFloat(group) * signedByte(own, 0);
+    else if constexpr (coding == ScaleCoding::Signed16)
+      return lowHalfToFloat(group) * signedByte(own, half);
+    else if constexpr (coding == ScaleCoding::Offset32)
+      return lowHalfToFloat(group) * unsignedByte(own, 0);
+    else if constexpr (coding == ScaleCoding::Offset16)
+      return lowHalfToFloat(group) * unsignedByte(own & 0x0f0f, half);
+    else
+      return lowHalfToFloat(own);
+  }
+  LLAMAC_DEVICE float offset(int half) const {
+    if constexpr (coding == ScaleCoding::Offset32)
+      return -(highHalfToFloat(group) * unsignedByte(own, 1));
+    else if constexpr (coding == ScaleCoding::Offset16)
+      return -(highHalfToFloat(group) * unsignedByte(own >> 4 & 0x0f0f, half));
+    else
+      return highHalfToFloat(own);
+  }
+};
+
+/// The elements of a share of a tile.
+template <WeightFormat format> struct ShareValues {
+  static constexpr int words = lowShareBytes(format) / 4;
+  static constexpr int highBytes = highShareBytes(format);
+
+  uint32_t low[words];
+  uint32_t high;
+
+  /// Those of row `row` of a tile, at the place `share`, which is 4 * row + t.
+  LLAMAC_DEVICE static ShareValues inMemory(const uint8_t *tile, int share) {
+    ShareValues result;
+    const auto read =
+        loadReadOnly(reinterpret_cast<const Vec<uint32_t, words> *>(
+            tile + share * (4 * words)));
+    result.take(read, tile, share);
     return result;
-  } else if constexpr (format == WeightFormat::Q8_0) {
-    const uint32_t word = chunk.values[part];
-    return {signedByte(word, 0), signedByte(word, 1), signedByte(word, 2),
-            signedByte(word, 3)};
-  } else if constexpr (format == WeightFormat::MXFP8) {
-    const uint32_t word = chunk.values[part];
+  }
+  LLAMAC_DEVICE static ShareValues inShared(const uint8_t *tile, int share) {
+    ShareValues result;
+    const auto read =
+        vectorAt<const Vec<uint32_t, words>>(tile + share * (4 * words));
+    result.take(read, tile, share);
+    return result;
+  }
+
+private:
+  LLAMAC_DEVICE void take(const Vec<uint32_t, words> &read, const uint8_t *tile,
+                          int share) {
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      low[i] = read[i];
+    const uint8_t *from = tile + tileHighs(format) + share * highBytes;
+    high = 0;
+    if constexpr (highBytes == 4)
+      high = vectorAt<const uint32_t>(from);
+    else if constexpr (highBytes == 2)
+      // Spread: the bits of the upper half of a word come to its upper half.
+      high = prmt(vectorAt<const uint16_t>(from), 0, 0x4140u);
+  }
+};
+
+/// d, or d and dmin, of row `row`, of the 16 rows at `group`.
+template <WeightFormat format>
+LLAMAC_DEVICE uint32_t groupScaleOf(const uint8_t *group, int row) {
+  if constexpr (groupScaleBytes(format) == 4)
+    return vectorAt<const uint32_t>(group + row * 4);
+  else
+    return vectorAt<const uint16_t>(group + row * 2);
+}
+
+/// The scale of block `block` of row `row` of a tile. The group has its d at
+/// `group`, where that is not null.
+template <WeightFormat format>
+LLAMAC_DEVICE BlockScale<format>
+scaleOf(const uint8_t *tile, const uint8_t *group, int row, int block) {
+  constexpr int bytes = scaleBytes(format);
+  const uint8_t *own = tile + tileScales(format) + (2 * row + block) * bytes;
+  BlockScale<format> result{};
+  if constexpr (bytes == 4)
+    result.own = vectorAt<const uint32_t>(own);
+  else if constexpr (bytes == 2)
+    result.own = vectorAt<const uint16_t>(own);
+  else
+    result.own = *own;
+  if constexpr (groupScaleBytes(format) != 0)
+    if (group != nullptr)
+      result.group = groupScaleOf<format>(group, row);
+  return result;
+}
+
+/// What a lane takes of a row at a time.
+template <WeightFormat format, bool = hasScales(format)> struct WeightChunk {
+  ShareValues<format> values;
+  BlockScale<format> scales[2]; ///< Of its two blocks.
+};
+template <WeightFormat format> struct WeightChunk<format, false> {
+  Words4 values;
+};
+
+/// A matrix [outputs][depth] as it lies in memory.
+template <WeightFormat format> struct PackedWeight {
+  static constexpr int span = chunkElements(format);
+  static constexpr int fours = span / 4;
+  static constexpr bool scaled = hasScales(format);
+  static constexpr bool shifted = BlockScale<format>::shifts;
+
+  const uint8_t *base;
+  long outputs;
+  long depth;
+
+  /// Chunk `chunk` of row `output`: four `i` of it has the elements from
+  /// columnOfFour(format, chunk, i) on.
+  LLAMAC_DEVICE WeightChunk<format> load(long output, int chunk) const {
+    if constexpr (!scaled) {
+      return {loadReadOnly(reinterpret_cast<const Words4 *>(
+          base + output * depth * 2 + 16l * chunk))};
+    } else {
+      const int row = output % tileRows, tile = chunk / 4;
+      const uint8_t *group =
+          base + output / tileRows * unitBytes(format, depth) +
+          long(tile / groupTiles(format)) * groupBytes(format);
+      const uint8_t *at = group + tile % groupTiles(format) * tileBytes(format);
+      const uint8_t *groupScales =
+          group + groupTiles(format) * tileBytes(format);
+      WeightChunk<format> result{
+          ShareValues<format>::inMemory(at, 4 * row + chunk % 4), {}};
+#pragma unroll
+      for (int block = 0; block < 2; ++block)
+        result.scales[block] = scaleOf<format>(at, groupScales, row, block);
+      return result;
+    }
+  }
+};
+
+/// The elements of four `four` of a share as two pairs of halves: q.
+template <WeightFormat format>
+LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
+  constexpr FormatInfo info = infoOf(format);
+  constexpr uint32_t one = 0x3c003c00u;
+  constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
+  const int eight = four / 2;
+  if constexpr (info.elements == ElementCoding::E4M3) {
+    const uint32_t word = share.low[four];
 #if LLAMAC_HAS_SM89
-    const uint32_t low = e4m3x2ToHalf2(word);
-    const uint32_t high = e4m3x2ToHalf2(word >> 16);
-    return {lowHalfToFloat(low), highHalfToFloat(low), lowHalfToFloat(high),
-            highHalfToFloat(high)};
+    return {e4m3x2ToHalf2(word), e4m3x2ToHalf2(word >> 16)};
 #else
-    return e4m3ToFloatByBits(word);
+    const uint32_t apart = prmt(word, 0, 0x3120u);
+    return {e4m3ToHalf2ByBits(apart), e4m3ToHalf2ByBits(apart >> 8)};
 #endif
+  } else if constexpr (info.elements == ElementCoding::E2M1) {
+    // Its bits, where those of a half are, make it 2^-14 of itself.
+    Words2 result;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = four % 2 * 2 + half;
+      const uint32_t word = share.low[eight] << (12 - 4 * i);
+      const uint32_t scaled =
+          lop3<andOr>(word, 0x80008000u, word >> 3 & 0x0e000e00u);
+      result[half] = fmaHalf2(scaled, 0x74007400u, 0x80008000u); // * 2^14 + -0
+    }
+    return result;
+  } else if constexpr (info.elements == ElementCoding::Iq4 ||
+                       info.lowBits == 8) {
+    uint32_t bytes;
+    if constexpr (info.lowBits == 8)
+      bytes = share.low[four];
+    else
+      bytes = iq4Bytes(four % 2 ? share.low[eight] >> 16 : share.low[eight]);
+    // 1024 + byte; less 1024 + 128.
+    constexpr uint32_t unit = 0x64646464u, less = 0xe480e480u;
+    return {fmaHalf2(prmt(bytes, unit, 0x4140u), one, less),
+            fmaHalf2(prmt(bytes, unit, 0x4342u), one, less)};
   } else {
-    constexpr float bias = format == WeightFormat::Q4_0 ? 8.0f : 0.0f;
-    const uint32_t word = chunk.values[part / 2];
-    if (part % 2 == 0)
-      return {nibble<0>(word, bias), nibble<1>(word, bias),
-              nibble<2>(word, bias), nibble<3>(word, bias)};
-    return {nibble<4>(word, bias), nibble<5>(word, bias), nibble<6>(word, bias),
-            nibble<7>(word, bias)};
+    const uint32_t all = info.lowBits == 2 ? share.low[0] >> 8 * eight
+                                           : share.low[eight] >> four % 2 * 8;
+    Words2 result;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // The unit of q has place `place`: 1024 + 2^place q; times 2^-place, less
+      // 2^(10 - place) and the bias.
+      const int i = four % 2 * 2 + half;
+      const int place = info.lowBits == 2 ? 2 * i : 4 * half;
+      constexpr uint32_t both = 0x00010001u;
+      const uint32_t low = both * ((1u << info.lowBits) - 1 << place);
+      uint32_t bits = lop3<andOr>(all, low, 0x64006400u);
+      if constexpr (info.highBits != 0) {
+        const int high = place + info.lowBits;
+        const int by = high - highPlace(format, eight, i);
+        const uint32_t moved = by < 0 ? share.high >> -by : share.high << by;
+        bits = lop3<andOr>(moved, both * ((1u << info.highBits) - 1 << high),
+                           bits);
+      }
+      result[half] = fmaHalf2(
+          bits, both * (0x3c00u - (place << 10)),
+          both * (0x8000u + (25 - place << 10) + (info.bias << place)));
+    }
+    return result;
   }
 }
 
-/// Words of packed values that are 8 elements of an integer format.
+/// Elements 4 * four .. of a chunk in its order, without their scales.
 template <WeightFormat format>
-constexpr int eightWords = 8 * 4 / chunkElements(format);
-
-/// Element 2 * i, or 2 * i + 1 with `second`, of what eightAsHalf() gives:
-/// 4-bit elements come in pairs that lie 16 bits apart.
-template <WeightFormat format>
-LLAMAC_DEVICE constexpr int halfOrder(int i, bool second) {
-  return format == WeightFormat::Q8_0 ? 2 * i + second : i + 4 * second;
-}
-
-/// 8 elements of an integer format as pairs of halves, without their scale: q,
-/// less 8 for Q4_0. The bits of q, put where a half of the right exponent has
-/// its unit, make the half 2^n + q; a multiply-add makes two of them exact.
-template <WeightFormat format>
-LLAMAC_DEVICE Words4 eightAsHalf(const uint32_t *words) {
-  static_assert(hasScales(format) && format != WeightFormat::MXFP8);
-  constexpr uint32_t one = 0x3c003c00u;
-  if constexpr (format == WeightFormat::Q8_0) {
-    // 1024 + byte; less 1024 + 128.
-    constexpr uint32_t unit = 0x64646464u, less = 0xe480e480u;
-    return {fmaHalf2(prmt(words[0], unit, 0x4140u), one, less),
-            fmaHalf2(prmt(words[0], unit, 0x4342u), one, less),
-            fmaHalf2(prmt(words[1], unit, 0x4140u), one, less),
-            fmaHalf2(prmt(words[1], unit, 0x4342u), one, less)};
+LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int four) {
+  if constexpr (format == WeightFormat::BF16) {
+    const uint32_t low = chunk.values[2 * four];
+    const uint32_t high = chunk.values[2 * four + 1];
+    return {lowBf16ToFloat(low), highBf16ToFloat(low), lowBf16ToFloat(high),
+            highBf16ToFloat(high)};
   } else {
-    constexpr bool centred = format == WeightFormat::Q4_0;
-    // 1024 + q; less 1024 and the bias.
-    constexpr uint32_t unit = 0x64006400u;
-    constexpr uint32_t less = centred ? 0xe408e408u : 0xe400e400u;
-    // 1024 + 16 q; times 1/16, less 64 and the bias.
-    constexpr uint32_t sixteenth = 0x2c002c00u;
-    constexpr uint32_t lessHigh = centred ? 0xd480d480u : 0xd400d400u;
-    constexpr uint32_t low = 0x000f000fu, high = 0x00f000f0u;
-    constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
-    const uint32_t word = words[0], rest = words[0] >> 8;
-    return {fmaHalf2(lop3<andOr>(word, low, unit), one, less),
-            fmaHalf2(lop3<andOr>(word, high, unit), sixteenth, lessHigh),
-            fmaHalf2(lop3<andOr>(rest, low, unit), one, less),
-            fmaHalf2(lop3<andOr>(rest, high, unit), sixteenth, lessHigh)};
+    Words2 halves;
+    if constexpr (format == WeightFormat::F16)
+      halves = {chunk.values[2 * four], chunk.values[2 * four + 1]};
+    else
+      halves = fourAsHalf(chunk.values, four);
+    return {lowHalfToFloat(halves[0]), highHalfToFloat(halves[0]),
+            lowHalfToFloat(halves[1]), highHalfToFloat(halves[1])};
   }
 }
 
 /// As decode(), scaled: the weights themselves.
 template <WeightFormat format>
 LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
-                                      int part) {
-  Vec<float, 4> result = decode(chunk, part);
-  if constexpr (PackedWeight<format>::scaled) {
-    const float scale = chunk.scale();
-    const float offset = PackedWeight<format>::shifted ? chunk.offset() : 0.0f;
+                                      int four) {
+  Vec<float, 4> result = decode(chunk, four);
+  if constexpr (hasScales(format)) {
+    const BlockScale<format> &of = chunk.scales[four / 2];
+    const float scale = of.scale(four % 2);
+#pragma unroll
     for (int i = 0; i < 4; ++i)
-      result[i] = fma(result[i], scale, offset);
+      if constexpr (BlockScale<format>::shifts)
+        result[i] = fma(result[i], scale, of.offset(four % 2));
+      else
+        result[i] *= scale;
   }
   return result;
 }
 
-/// d * q, where `bits` are those of the float 2^n + bias + q: one fma takes off
-/// d * (2^n + bias). That is exact, and so is d * q, as long as 2^n + bias has
-/// 13 bits from its first to its last one: an f16 d has 11 more of 24.
-LLAMAC_DEVICE float lessBias(uint32_t bits, float unitAndBias, float scale) {
-  return fma(bitCast<float>(bits), scale, -unitAndBias * scale);
-}
-
-/// Byte `i` of `word`, less 128, times `scale`.
-LLAMAC_DEVICE float scaledByte(uint32_t word, int i, float scale) {
-  // 0x47000000 is 2^15, whose second byte is worth 1.
-  return lessBias(prmt(word, 0x47000000u, 0x7404u + 16 * i), 32768.0f + 128.0f,
-                  scale);
-}
-
-/// The 4 bits of `word` at `4 * i`, less 8, times `scale`: moved, where that is
-/// needed, to bit 8, 12 or 16 of a float, of whose 2^n + 8 the bits are few.
-template <int i> LLAMAC_DEVICE float scaledNibble(uint32_t word, float scale) {
-  constexpr int place = i < 2 ? 4 * i + 8 : i < 5 ? 4 * i : 4 * i - 12;
-  constexpr uint32_t unit = (127u + 23u - place) << 23;
-  const uint32_t moved = i < 2 ? word << 8 : i < 5 ? word : word >> 12;
-  return lessBias(lop3<0xea>(moved, 0xfu << place, unit),
-                  bitCast<float>(unit) + 8.0f, scale);
-}
-
-/// Elements 8 * part .. 8 * part + 7 of a chunk as bf16.
+/// Four `four` of a chunk as bf16.
 template <WeightFormat format>
-LLAMAC_DEVICE Words4 eightAsBf16(const WeightChunk<format> &chunk, int part) {
+LLAMAC_DEVICE Words2 fourAsBf16(const WeightChunk<format> &chunk, int four) {
   if constexpr (format == WeightFormat::BF16)
-    return chunk.values;
-  const float d = chunk.scale();
-  if constexpr (format == WeightFormat::Q8_0) {
-    Words4 result;
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t word = chunk.values[2 * part + i / 2];
-      result[i] = packBf16(scaledByte(word, i % 2 * 2, d),
-                           scaledByte(word, i % 2 * 2 + 1, d));
-    }
-    return result;
-  }
-  if constexpr (format == WeightFormat::Q4_0) {
-    const uint32_t word = chunk.values[part];
-    return {packBf16(scaledNibble<0>(word, d), scaledNibble<1>(word, d)),
-            packBf16(scaledNibble<2>(word, d), scaledNibble<3>(word, d)),
-            packBf16(scaledNibble<4>(word, d), scaledNibble<5>(word, d)),
-            packBf16(scaledNibble<6>(word, d), scaledNibble<7>(word, d))};
-  }
-  const Vec<float, 4> a = weightsOf(chunk, 2 * part);
-  const Vec<float, 4> b = weightsOf(chunk, 2 * part + 1);
-  return {packBf16(a[0], a[1]), packBf16(a[2], a[3]), packBf16(b[0], b[1]),
-          packBf16(b[2], b[3])};
+    return {chunk.values[2 * four], chunk.values[2 * four + 1]};
+  const Vec<float, 4> w = weightsOf(chunk, four);
+  return {packBf16(w[0], w[1]), packBf16(w[2], w[3])};
 }
 
 } // namespace llamac::cuda

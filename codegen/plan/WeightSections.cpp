@@ -17,9 +17,8 @@
 namespace llamac {
 
 // Gives `callback` all of part `part` of `weight`, packedBytes() of it in
-// order, packed by `threads` threads in pieces of a few MiB each. Scales that a
-// layout has behind all values come last. Errors: those of the reader and of
-// `callback`.
+// order, packed by `threads` threads in pieces of a few MiB each. Errors: those
+// of the reader and of `callback`.
 static absl::Status packWeight(
     const WeightMap &weights, const WeightSource &source,
     const schema::WeightT &weight, int64_t part, int threads,
@@ -41,7 +40,7 @@ static absl::Status packWeight(
     LLAMAC_RETURN_IF_ERROR(
         callback(absl::MakeConstSpan(buffer.data(), count * unitBytes)));
   }
-  return packer.tail().empty() ? absl::OkStatus() : callback(packer.tail());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t>

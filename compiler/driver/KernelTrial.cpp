@@ -316,19 +316,22 @@ static std::vector<uint8_t> toBytes(const std::vector<T> &values) {
   return {first, first + values.size() * sizeof(T)};
 }
 
-/// `weight` in the planes of runtime/cuda/WeightLayout.h.
+/// `weight` as runtime/cuda/WeightLayout.h lays it out.
 static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
   const cuda::WeightFormat format = cuda::weightFormat(weight.type);
   std::vector<uint8_t> packed(
       cuda::packedWeightBytes(format, weight.rows, weight.cols));
-  uint8_t *values = packed.data();
-  uint8_t *scales =
-      values + cuda::scalesOffset(format, weight.rows, weight.cols);
-  for (int64_t row = 0; row < weight.rows; ++row)
-    cuda::packWeightRows(
-        weight.type, weight.cols, 1, storedRow(weight, row).data(),
-        values + row * cuda::valueRowBytes(format, weight.cols),
-        scales + row * cuda::scaleRowBytes(format, weight.cols));
+  const int64_t unitRows = cuda::unitRows(format);
+  for (int64_t unit = 0; unit * unitRows < weight.rows; ++unit) {
+    const int64_t first = unit * unitRows;
+    const int64_t count = std::min(unitRows, weight.rows - first);
+    std::vector<uint8_t> stored;
+    for (int64_t row = first; row < first + count; ++row)
+      llvm::append_range(stored, storedRow(weight, row));
+    cuda::packWeight(weight.type, weight.cols, count, stored.data(),
+                     packed.data() +
+                         unit * cuda::unitBytes(format, weight.cols));
+  }
   return packed;
 }
 

@@ -24,9 +24,8 @@ namespace llamac {
 /// The element type in which kernels read `weight`.
 static DataType readType(const schema::WeightT &weight) {
   const DataType type = fromPlan(weight.type);
-  return weight.layout == schema::WeightLayout::Planes
-             ? cuda::weightPlanes(type).type
-             : type;
+  return weight.layout == schema::WeightLayout::Tiles ? cuda::deviceType(type)
+                                                      : type;
 }
 
 static int64_t bytesOf(const schema::WeightT &weight) {

@@ -92,8 +92,9 @@ Driver::encodeTensorMap(void *base, const TensorMapShape &shape) const {
   LLAMAC_RETURN_IF_ERROR(
       check(cuTensorMapEncodeTiled(
                 &map,
-                shape.elementBytes == 4 ? TensorMapType::Float32
-                                        : TensorMapType::Unsigned16,
+                shape.elementBytes == 8   ? TensorMapType::Unsigned64
+                : shape.elementBytes == 4 ? TensorMapType::Float32
+                                          : TensorMapType::Unsigned16,
                 /*rank=*/2, base, extents, strides, box, steps, noInterleave,
                 swizzle, promoteTo128Bytes, fillWithZeros),
             absl::StrCat("cuTensorMapEncodeTiled of ", shape.rows, " rows of ",

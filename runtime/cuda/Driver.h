@@ -84,7 +84,7 @@ struct LaunchConfig {
 
 /// CU_TENSOR_MAP_DATA_TYPE_...
 struct TensorMapType {
-  enum Type : int { Unsigned16 = 1, Float32 = 7 };
+  enum Type : int { Unsigned16 = 1, Unsigned64 = 4, Float32 = 7 };
 };
 
 /// A CUtensorMap, which a kernel is given by value.

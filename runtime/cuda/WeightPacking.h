@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns rows as a checkpoint stores them into the two planes of a packed weight
-// (runtime/cuda/WeightLayout.h). Formats that the kernels read keep their
-// values; any other is rounded to bfloat16. Rows are independent, so ranges of
-// them can be packed on any thread.
+// Turns rows as a checkpoint stores them into those of a packed weight
+// (runtime/cuda/WeightLayout.h), which keeps their values; F32 alone is
+// rounded, to bfloat16. Units of rows are independent, so ranges of them can be
+// packed on any thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,40 +23,40 @@
 
 namespace llamac::cuda {
 
-/// The format that a weight has on the device, and the element type of that.
-struct WeightPlanes {
+/// The format of a weight on the device, and the element type of that.
+struct DeviceWeight {
   WeightFormat format;
   DataType type;
 };
 
-/// That of a weight stored as `type`.
-constexpr WeightPlanes weightPlanes(DataType type) {
-  constexpr WeightPlanes planes[] = {
-#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, PLANES)           \
-  {WeightFormat::PLANES, DataType::PLANES},
+/// Those of a weight stored as `type`.
+constexpr DeviceWeight deviceWeight(DataType type) {
+  constexpr DeviceWeight weights[] = {
+#define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, WEIGHT)           \
+  {WeightFormat::WEIGHT, DataType::WEIGHT},
 #include "runtime/base/ElementTypes.def"
   };
-  return planes[static_cast<size_t>(type)];
+  return weights[static_cast<size_t>(type)];
 }
 
 constexpr WeightFormat weightFormat(DataType type) {
-  return weightPlanes(type).format;
+  return deviceWeight(type).format;
 }
+constexpr DataType deviceType(DataType type) { return deviceWeight(type).type; }
 
-/// Whether its values are rounded there: to bfloat16, for want of a kernel.
-constexpr bool roundsToPlanes(DataType type) {
-  return weightFormat(type) == WeightFormat::BF16 && type != DataType::BF16;
-}
+/// Whether values are rounded there, for want of a kernel: those of F32.
+constexpr bool isRounded(DataType type) { return deviceType(type) != type; }
 
 /// Whether rows of `depth` elements of `type` can be packed: a multiple of 8
 /// and of the blocks of both sides.
 bool isPackable(DataType type, int64_t depth);
 
 /// Packs `numRows` rows of `depth` elements, which isPackable, of which
-/// `source` holds the stored bytes: to `values` valueRowBytes() a row, to
-/// `scales`, where the format has any, scaleRowBytes().
-void packWeightRows(DataType type, int64_t depth, int64_t numRows,
-                    const uint8_t *source, uint8_t *values, uint8_t *scales);
+/// `source` holds the stored bytes, to packedWeightBytes() at `packed`. The
+/// first row begins a unit of unitRows(); what the last unit has no rows for is
+/// zero.
+void packWeight(DataType type, int64_t depth, int64_t numRows,
+                const uint8_t *source, uint8_t *packed);
 
 } // namespace llamac::cuda
 

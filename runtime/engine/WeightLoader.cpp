@@ -134,6 +134,11 @@ absl::Status Loader::copyEmbedded(const schema::WeightT &weight,
       });
 }
 
+static WeightPacker packerOf(const schema::WeightT &weight, RowSource rows) {
+  return {std::move(rows), fromPlan(weight.type), weight.rows, weight.cols,
+          weight.layout};
+}
+
 absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
   if (options.randomSeed)
     return randomRows(weight, partOf(weight), *options.randomSeed);
@@ -143,23 +148,14 @@ absl::StatusOr<RowSource> Loader::rowsOf(const schema::WeightT &weight) const {
 
 absl::Status Loader::pack(const schema::WeightT &weight, Buffer &buffer) {
   LLAMAC_ASSIGN_OR_RETURN(RowSource rows, rowsOf(weight));
-  WeightPacker packer(std::move(rows), fromPlan(weight.type), weight.rows,
-                      weight.cols, weight.layout);
+  WeightPacker packer = packerOf(weight, std::move(rows));
   const uint64_t unitBytes = packer.unitBytes();
   const uint64_t bytes = static_cast<uint64_t>(packer.units()) * unitBytes;
-  LLAMAC_RETURN_IF_ERROR(
-      send(buffer, 0, bytes, unitBytes,
-           [&](uint64_t first, absl::Span<uint8_t> out) {
-             return packer.packOnThreads(
-                 device.threads(), static_cast<int64_t>(first / unitBytes),
-                 static_cast<int64_t>(out.size() / unitBytes), out.data());
-           }));
-  const absl::Span<const uint8_t> tail = packer.tail();
-  return send(buffer, bytes, tail.size(), 1,
+  return send(buffer, 0, bytes, unitBytes,
               [&](uint64_t first, absl::Span<uint8_t> out) {
-                copyOnThreads(device.threads(), tail.subspan(first, out.size()),
-                              out);
-                return absl::OkStatus();
+                return packer.packOnThreads(
+                    device.threads(), static_cast<int64_t>(first / unitBytes),
+                    static_cast<int64_t>(out.size() / unitBytes), out.data());
               });
 }
 
@@ -176,16 +172,15 @@ Loader::loadWeight(const schema::WeightT &weight) {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> Loader::load() {
-  uint64_t largestRow = 0;
+  // The rows that a layout keeps together are not cut.
+  uint64_t largestUnit = 0;
   for (const auto &weight : plan.plan().weights) {
     total += packedBytes(*weight);
-    largestRow = std::max(largestRow, packedBytes(*weight) /
-                                          static_cast<uint64_t>(weight->rows));
+    largestUnit = std::max(largestUnit, packerOf(*weight, {}).unitBytes());
   }
   std::vector<std::unique_ptr<Buffer>> buffers;
-  // A row, or panel of rows, is not cut.
   LLAMAC_ASSIGN_OR_RETURN(upload,
-                          device.newUpload(std::max(pieceBytes, largestRow)));
+                          device.newUpload(std::max(pieceBytes, largestUnit)));
   for (const auto &weight : plan.plan().weights) {
     auto buffer = loadWeight(*weight);
     if (!buffer.ok())

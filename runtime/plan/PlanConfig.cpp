@@ -46,7 +46,7 @@ uint64_t packedBytes(const schema::WeightT &weight) {
     return static_cast<uint64_t>(panelCount(weight.rows)) *
            static_cast<uint64_t>(
                panelBytes(static_cast<PanelFormat>(type), weight.cols));
-  case schema::WeightLayout::Planes:
+  case schema::WeightLayout::Tiles:
     return static_cast<uint64_t>(cuda::packedWeightBytes(
         cuda::weightFormat(type), weight.rows, weight.cols));
   }

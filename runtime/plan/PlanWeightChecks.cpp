@@ -67,7 +67,7 @@ bool PlanChecks::checkWeightShape(const schema::WeightT &weight,
     return false;
   if (weight.layout != WeightLayout::RowMajor) {
     const WeightLayout packed =
-        plan.target == "cpu" ? WeightLayout::Panel16 : WeightLayout::Planes;
+        plan.target == "cpu" ? WeightLayout::Panel16 : WeightLayout::Tiles;
     if (weight.layout != packed)
       return at["layout"].wrong(
           absl::StrCat(EnumNameWeightLayout(packed), " for ", plan.target),

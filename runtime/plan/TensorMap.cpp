@@ -35,9 +35,10 @@ std::string problemOf(const TensorMapShape &shape) {
   constexpr uint64_t mostRowBytes = uint64_t{1} << 40;
   constexpr uint32_t mostOfBox = 256;
   const uint64_t boxRowBytes = uint64_t{shape.boxColumns} * shape.elementBytes;
-  if (shape.elementBytes != 2 && shape.elementBytes != 4)
+  if (shape.elementBytes != 2 && shape.elementBytes != 4 &&
+      shape.elementBytes != 8)
     return absl::StrCat("elements of ", shape.elementBytes,
-                        " bytes, expected 2 or 4");
+                        " bytes, expected 2, 4 or 8");
   if (shape.columns == 0 || shape.columns > mostExtent || shape.rows == 0 ||
       shape.rows > mostExtent)
     return absl::StrCat(shape.rows, " rows of ", shape.columns,

@@ -35,23 +35,19 @@ RowSource rowsOfPart(const WeightMap &weights, const WeightSource &source,
 WeightPacker::WeightPacker(RowSource source, DataType type, int64_t rows,
                            int64_t cols, schema::WeightLayout layout)
     : source(std::move(source)), type(type), rows(rows), cols(cols),
-      layout(layout),
-      unitRows(layout == schema::WeightLayout::Panel16 ? panelRows : 1) {
+      layout(layout) {
   switch (layout) {
   case schema::WeightLayout::RowMajor:
     bytes = dataTypeBytes(type, cols);
     break;
   case schema::WeightLayout::Panel16:
+    unitRows = panelRows;
     bytes = panelBytes(panelFormat(type), cols);
     break;
-  case schema::WeightLayout::Planes: {
-    const cuda::WeightFormat format = cuda::weightFormat(type);
-    bytes = cuda::valueRowBytes(format, cols);
-    const auto values = static_cast<int64_t>(rows * bytes);
-    behind.resize(cuda::packedWeightBytes(format, rows, cols) - values);
-    scalesAt = cuda::scalesOffset(format, rows, cols) - values;
+  case schema::WeightLayout::Tiles:
+    unitRows = cuda::unitRows(cuda::weightFormat(type));
+    bytes = cuda::unitBytes(cuda::weightFormat(type), cols);
     break;
-  }
   }
 }
 
@@ -65,10 +61,7 @@ absl::Status WeightPacker::pack(int64_t first, int64_t count, uint8_t *out) {
   if (layout == schema::WeightLayout::Panel16)
     packRows(type, rows, cols, first, count, stored.data(), out);
   else
-    cuda::packWeightRows(
-        type, cols, numRows, stored.data(), out,
-        behind.data() + scalesAt +
-            firstRow * cuda::scaleRowBytes(cuda::weightFormat(type), cols));
+    cuda::packWeight(type, cols, numRows, stored.data(), out);
   return absl::OkStatus();
 }
 

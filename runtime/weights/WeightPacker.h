@@ -47,19 +47,14 @@ public:
   absl::Status packOnThreads(int threads, int64_t first, int64_t count,
                              uint8_t *out);
 
-  /// What comes behind the last unit, once all are packed.
-  absl::Span<const uint8_t> tail() const { return behind; }
-
 private:
   RowSource source;
   DataType type;
   int64_t rows;
   int64_t cols;
   schema::WeightLayout layout;
-  int64_t unitRows;
-  uint64_t bytes;
-  std::vector<uint8_t> behind; ///< Padding, then scales.
-  int64_t scalesAt = 0;        ///< In `behind`.
+  int64_t unitRows = 1;
+  uint64_t bytes = 0; ///< Of a unit.
 };
 
 /// Copies `from` to `to`, of the same size, by `threads` threads.

@@ -64,18 +64,18 @@ class Plan(support.TestCase):
                     self.assertAlmostEqual(one["cache_bytes"], 4096 * kv_token, delta=1e-2 * 4096 * kv_token)
                     self.assertEqual(all["cache_bytes"], 3 * one["cache_bytes"])
 
-    def test_formats_without_kernels_count_as_what_they_are_read_as(self):
+    def test_weights_count_in_the_format_that_gpus_read(self):
         config = Config(256, 2, 4, 2, vocab=1024, multiple_of=256)
         weights = random_weights(config, "f32")
         matrices, norms = parameters(256, 2, 4, 2, config.ffn, 1024)
-        # On GPUs as bf16, as q8_0 and as they are.
-        for kind, bits in (("Q4_K", 16), ("Q5_0", 8.5), ("Q8_0", 8.5)):
+        # F32 is read as bf16. Scales of Q4_K take 8 bits rather than 6, which the bytes of a step leave out.
+        for kind, bits in (("F32", 16), ("Q4_K", 4.625), ("Q5_0", 5.5), ("Q8_0", 8.5)):
             with self.subTest(kind):
                 model = write_gguf(self.path(f"{kind}.gguf"), config, quantise(weights, kind)[0])
                 found = self.plan(model, "--gpu", "h100", "-c", 64, "--parallel", 1)
                 self.assertEqual(found["memory"]["weights"], matrices * bits / 8 + norms * 4)
                 read = (matrices - 1024 * 256) * bits / 8 + norms * 4
-                self.assertAlmostEqual(found["decode"][0]["weight_bytes"], read, delta=1e-2 * read)
+                self.assertAlmostEqual(found["decode"][0]["weight_bytes"], read, delta=3e-2 * read)
                 # Inspecting says the same.
                 inspected = self.llamac("inspect", model, "--target", "cuda", "-c", 64, "--json").stdout
                 self.assertEqual(json.loads(inspected)["memory"]["weights"], found["memory"]["weights"])

@@ -134,7 +134,7 @@ def _add_checked(case, name, config, dtype, stored_type=None, flags=()):
 
 for _dtype in support.by_tier((), ("bf16", "f16")):
     _add_checked(CheckedFormats, _dtype, CheckedFormats.CONFIG, _dtype)
-# Q5_1 stands for what is uploaded as bf16.
+# Q5_1 stands for what has a plane of high bits.
 for _type in support.by_tier(("Q4_1",), ("Q8_0", "Q4_0", "Q4_1", "Q5_1")):
     _add_checked(CheckedFormats, _type.lower(), CheckedFormats.CONFIG, "f32", _type)
 if support.EXHAUSTIVE:

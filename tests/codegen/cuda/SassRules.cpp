@@ -70,7 +70,7 @@ static constexpr Bound bounds[] = {
     {Walk::Lanes, "q4_0", 4, 8.6},       {Walk::Lanes, "mxfp8", 1, 5.1},
     {Walk::Lanes, "mxfp8", 2, 6.3},      {Walk::Lanes, "mxfp8", 4, 8.7},
     {Walk::Mma, "bf16", 16, 5.6},        {Walk::Mma, "q8_0", 16, 7.6},
-    {Walk::Mma, "q4_0", 16, 7.1},        {Walk::Mma, "mxfp8", 16, 10.1},
+    {Walk::Mma, "q4_0", 16, 8.4},        {Walk::Mma, "mxfp8", 16, 10.1},
     {Walk::Stream, "bf16", 1, 3.9},      {Walk::Stream, "bf16", 2, 5.5},
     {Walk::Stream, "bf16", 4, 8.7},      {Walk::Stream, "q8_0", 2, 6.2},
     {Walk::Stream, "q8_0", 4, 8.0},      {Walk::Stream, "q4_0", 2, 6.5},

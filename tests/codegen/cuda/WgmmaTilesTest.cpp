@@ -43,7 +43,7 @@ TEST(WgmmaTilesTest, PackedWeightsLeaveRoomForOperands) {
   const cuda::WgmmaConfig q4 =
       choose({128256}, 2048, 1, 512, WeightFormat::Q4_0);
   EXPECT_EQ(cuda::wgmmaTileOutputs(q4), 256);
-  EXPECT_EQ(q4.stages, 4);
+  EXPECT_EQ(q4.stages, 3);
   EXPECT_EQ(choose({128256}, 2048, 1, 512, WeightFormat::Q8_0).stages, 3);
   // Stages of 256 rows of f16 would be too few.
   EXPECT_EQ(
@@ -54,7 +54,8 @@ TEST(WgmmaTilesTest, PackedWeightsLeaveRoomForOperands) {
 TEST(WgmmaTilesTest, EveryChoiceFits) {
   for (const WeightFormat format :
        {WeightFormat::F16, WeightFormat::BF16, WeightFormat::Q8_0,
-        WeightFormat::Q4_0, WeightFormat::Q4_1})
+        WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q6_K,
+        WeightFormat::Q2_K, WeightFormat::MXFP8})
     for (const int64_t outputs : {8, 64, 65, 200, 2048, 5120, 128256})
       for (const int weights : {1, 2})
         for (const int64_t rows : {16, 129, 512, 4096}) {
@@ -90,20 +91,12 @@ static void expectMap(const cuda::MapShape &map,
 }
 
 TEST(WgmmaTilesTest, MapsAreThoseThatCutlassMakes) {
-  const struct {
-    WeightFormat format;
-    golden::TensorMapCall call;
-  } weights[] = {{WeightFormat::BF16, golden::weightMap128},
-                 {WeightFormat::Q8_0, golden::weightMap64},
-                 {WeightFormat::Q4_0, golden::weightMap32}};
-  for (const auto &[format, call] : weights) {
-    SCOPED_TRACE(static_cast<int>(format));
-    cuda::WgmmaConfig config{.format = format, .parts = {8192}, .depth = 2048};
-    expectMap(cuda::wgmmaWeightMap(config, 0, 1), call);
-    expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMap);
-    config.cluster = 2;
-    expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMapOfTwo);
-  }
+  cuda::WgmmaConfig config{
+      .format = WeightFormat::BF16, .parts = {8192}, .depth = 2048};
+  expectMap(cuda::wgmmaWeightMap(config, 0, 1), golden::weightMap128);
+  expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMap);
+  config.cluster = 2;
+  expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMapOfTwo);
   for (const long head : {64, 128}) {
     const cuda::AttentionConfig attention{
         .kv = {.kvHeads = 8, .headSize = head, .pagesPerSequence = 64},
@@ -111,5 +104,31 @@ TEST(WgmmaTilesTest, MapsAreThoseThatCutlassMakes) {
         .scale = 1};
     expectMap(cuda::wgmmaPoolMap(attention, 1),
               head == 64 ? golden::tokenMap64 : golden::tokenMap128);
+  }
+}
+
+TEST(WgmmaTilesTest, TilesOfEveryFormatFitIntoTheBoxOfAMap) {
+  for (int i = 0; i <= static_cast<int>(WeightFormat::MXFP4); ++i) {
+    const auto format = static_cast<WeightFormat>(i);
+    SCOPED_TRACE(i);
+    const cuda::WgmmaConfig config{
+        .format = format, .parts = {8200}, .depth = 2048, .panelOutputs = 64};
+    const cuda::MapShape map = cuda::wgmmaWeightMap(config, 0, 1);
+    const TensorMapShape shape{
+        .elementBytes = static_cast<uint32_t>(map.elementBytes),
+        .columns = static_cast<uint64_t>(map.columns),
+        .rows = static_cast<uint64_t>(map.rows),
+        .rowBytes = static_cast<uint64_t>(map.columns * map.elementBytes),
+        .boxColumns = static_cast<uint32_t>(map.boxColumns),
+        .boxRows = static_cast<uint32_t>(map.boxRows),
+        .swizzleBytes = static_cast<uint32_t>(map.swizzleBytes)};
+    EXPECT_EQ(problemOf(shape), "");
+    EXPECT_EQ(shape.boxBytes(),
+              static_cast<uint64_t>(cuda::wgmmaPackedBytes(config)));
+    // Copies go to multiples of 128 bytes.
+    EXPECT_EQ(cuda::wgmmaPackedBytes(config) % 128, 0);
+    EXPECT_EQ(
+        shape.rows * shape.rowBytes,
+        static_cast<uint64_t>(cuda::packedWeightBytes(format, 8200, 2048)));
   }
 }

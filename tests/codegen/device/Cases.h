@@ -70,7 +70,9 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .weights = weights,
           .maxRows = model.maxRows,
           .outputsPerWarp = model.maxRows == 1 ? 4 : 2,
-          .unroll = model.maxRows * weights > 4 ? 2 : 4 / weights};
+          .unroll = model.maxRows * weights <= 4 ? 4 / weights
+                    : hasScales(model.format)    ? 1
+                                                 : 2};
 }
 
 constexpr GemvMmaConfig gemvMma(const ModelCase &model, long outputs,
@@ -80,7 +82,7 @@ constexpr GemvMmaConfig gemvMma(const ModelCase &model, long outputs,
           .depth = depth,
           .weights = weights,
           .warps = model.maxRows == 1 ? 4 : 8,
-          .unroll = 4 / weights};
+          .unroll = (hasScales(model.format) ? 2 : 4) / weights};
 }
 
 constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
@@ -106,8 +108,9 @@ constexpr StreamConfig stream(const ModelCase &model, long outputs, long depth,
   config.product.warps = streamWarps;
   if (config.product.maxRows > streamMaxRows)
     config.product.maxRows = streamMaxRows;
-  config.product.outputsPerWarp =
-      hasScales(model.format) && weights == 1 && model.maxRows <= 2 ? 4 : 2;
+  config.product.outputsPerWarp = 2;
+  while (streamsByMma(config) && !splitInputFits(config.product))
+    config.product.maxRows /= 2;
   return config;
 }
 

@@ -21,12 +21,15 @@
 #include "tests/Tier.h"
 #include "tests/codegen/CompileLogs.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace llamac {
 
@@ -39,18 +42,18 @@ namespace {
 struct Program {
   const char *name;
   ModelCase model;
-  /// The other kernels are those of another, and what is emitted for such a
-  /// model is compiled in the default tier of EmittedGateTest.
+  /// The other kernels are those of another program.
   bool productsOnly = false;
-  /// Whether the default tier also compiles it for the oldest GPU.
-  bool onTheOldest = false;
+  /// GPUs for which the default tier compiles it. What is emitted for models in
+  /// the other formats is compiled in that of EmittedGateTest.
+  std::vector<std::string> byDefault = {};
 };
 
 void PrintTo(const Program &program, std::ostream *out) {
   *out << program.name;
 }
 
-constexpr Program programs[] = {
+const Program programs[] = {
     {"1B bf16, 8 rows, large tiles",
      {WeightFormat::BF16, KvFormat::F16, 2048, 32, 8, 64, 8192, 128256, 8,
       16384, 128},
@@ -59,7 +62,7 @@ constexpr Program programs[] = {
      {WeightFormat::Q8_0, KvFormat::F16, 8192, 64, 8, 128, 28672, 128256, 1,
       8192, 64},
      false,
-     true},
+     {"sm_80", "sm_90a"}},
     {"8B MXFP8, 2 rows",
      {WeightFormat::MXFP8, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 2,
       8192, 64},
@@ -70,15 +73,62 @@ constexpr Program programs[] = {
      true},
     {"Llama 2 7B F16, BF16 cache",
      {WeightFormat::F16, KvFormat::BF16, 4096, 32, 32, 128, 11008, 32000, 1,
-      4096, 64}},
+      4096, 64},
+     false,
+     {"sm_90a"}},
     {"SmolLM2 Q4_1, 4 rows",
      {WeightFormat::Q4_1, KvFormat::F16, 576, 9, 3, 64, 1536, 49152, 4, 8192,
       64},
      false,
-     true},
+     {"sm_80", "sm_90a"}},
     {"a vocabulary of an odd size and a head size of 40, 8 rows",
      {WeightFormat::BF16, KvFormat::F16, 1280, 32, 8, 40, 3456, 32001, 8, 2048,
-      64}},
+      64},
+     false,
+     {"sm_90a"}},
+    {"1B Q5_0, 4 rows",
+     {WeightFormat::Q5_0, KvFormat::F16, 2048, 32, 8, 64, 8192, 128256, 4,
+      16384, 64},
+     true},
+    {"8B Q5_1, 2 rows",
+     {WeightFormat::Q5_1, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 2,
+      8192, 128},
+     true},
+    {"8B Q2_K, 4 rows",
+     {WeightFormat::Q2_K, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 4,
+      8192, 128},
+     true,
+     {"sm_90a"}},
+    {"8B Q3_K",
+     {WeightFormat::Q3_K, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1,
+      8192, 128},
+     true},
+    {"8B Q4_K",
+     {WeightFormat::Q4_K, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1,
+      8192, 128},
+     true},
+    {"1B Q5_K, 4 rows",
+     {WeightFormat::Q5_K, KvFormat::F16, 2048, 32, 8, 64, 8192, 128256, 4,
+      16384, 128},
+     true},
+    {"8B Q6_K, 2 rows",
+     {WeightFormat::Q6_K, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 2,
+      8192, 128},
+     true,
+     {"sm_80", "sm_90a"}},
+    {"70B IQ4_NL",
+     {WeightFormat::IQ4_NL, KvFormat::F16, 8192, 64, 8, 128, 28672, 128256, 1,
+      8192, 128},
+     true},
+    {"8B IQ4_XS, 4 rows",
+     {WeightFormat::IQ4_XS, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 4,
+      8192, 128},
+     true,
+     {"sm_90a"}},
+    {"8B MXFP4",
+     {WeightFormat::MXFP4, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1,
+      8192, 128},
+     true},
 };
 
 /// Dynamic shared memory of the kernels that have some, by name.
@@ -203,8 +253,7 @@ std::vector<Gate> gates() {
   for (const GpuSpec &gpu : gpuSpecs())
     for (const Program &program : programs)
       if (isExhaustive() ||
-          (gpu.name == std::string("sm_90a") && !program.productsOnly) ||
-          (gpu.name == std::string("sm_80") && program.onTheOldest))
+          absl::c_linear_search(program.byDefault, std::string(gpu.name)))
         all.emplace_back(gpu, program);
   return all;
 }

@@ -22,7 +22,8 @@ namespace llamac::cuda {
 // multiple of 16, one kv head and several, a group of one, of more than a
 // warp's vectors, and of what divides neither; a depth that is no multiple of a
 // slice, and widths that no tile divides; vocabularies of an odd size; one
-// with the tiles of large models.
+// with the tiles of large models; for formats of 256 columns, one group and
+// more.
 static constexpr SmallModel models[] = {
     {"bf16",
      DataType::BF16,
@@ -68,6 +69,46 @@ static constexpr SmallModel models[] = {
      DataType::Q4_1,
      {WeightFormat::Q4_1, KvFormat::BF16, 64, 8, 4, 8, 32, 67, 8, 320, 64, 2,
       64}},
+    {"q5_0",
+     DataType::Q5_0,
+     {WeightFormat::Q5_0, KvFormat::BF16, 96, 3, 3, 32, 160, 34, 1, 320, 64, 4,
+      64}},
+    {"q5_1",
+     DataType::Q5_1,
+     {WeightFormat::Q5_1, KvFormat::F16, 160, 4, 2, 40, 96, 67, 2, 320, 64, 3,
+      64}},
+    {"q2_k",
+     DataType::Q2_K,
+     {WeightFormat::Q2_K, KvFormat::F16, 256, 4, 2, 64, 512, 67, 1, 320, 64, 4,
+      64}},
+    {"q3_k",
+     DataType::Q3_K,
+     {WeightFormat::Q3_K, KvFormat::BF16, 256, 8, 1, 32, 256, 34, 2, 320, 64, 2,
+      64}},
+    {"q4_k",
+     DataType::Q4_K,
+     {WeightFormat::Q4_K, KvFormat::F16, 256, 4, 2, 64, 512, 130, 2, 320, 64, 4,
+      64}},
+    {"q5_k",
+     DataType::Q5_K,
+     {WeightFormat::Q5_K, KvFormat::BF16, 256, 2, 1, 128, 256, 66, 4, 320, 64,
+      2, 64}},
+    {"q6_k",
+     DataType::Q6_K,
+     {WeightFormat::Q6_K, KvFormat::F16, 512, 4, 4, 64, 256, 35, 1, 320, 64, 4,
+      64}},
+    {"iq4_nl",
+     DataType::IQ4_NL,
+     {WeightFormat::IQ4_NL, KvFormat::F16, 128, 4, 2, 32, 96, 66, 4, 320, 64, 2,
+      64}},
+    {"iq4_xs",
+     DataType::IQ4_XS,
+     {WeightFormat::IQ4_XS, KvFormat::BF16, 256, 4, 2, 64, 256, 67, 2, 320, 128,
+      3, 64}},
+    {"mxfp4",
+     DataType::MXFP4,
+     {WeightFormat::MXFP4, KvFormat::F16, 96, 4, 1, 24, 224, 100, 2, 320, 64, 4,
+      64}},
 };
 
 static constexpr RunMode modes[] = {{"forward", false, false},
@@ -105,6 +146,34 @@ std::vector<float> KernelCaseTest::floats(size_t count, float scale) {
   return oracle::randomFloats(count, scale, random);
 }
 
+static double halfAt(const uint8_t *at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return f16ToF32(bits);
+}
+
+/// What is added to d q in row `row` and column `k`.
+static double offsetOf(WeightFormat format, int64_t depth,
+                       const uint8_t *packed, int64_t row, int64_t k) {
+  const ScaleCoding coding = infoOf(format).scales;
+  if (coding != ScaleCoding::HalfPair && coding != ScaleCoding::Offset32 &&
+      coding != ScaleCoding::Offset16)
+    return 0;
+  const uint8_t *tiles = packed + row / tileRows * unitBytes(format, depth);
+  const int64_t ofTile = row % tileRows;
+  const uint8_t *own =
+      tiles + tileOffset(format, k / tileColumns) + tileScales(format) +
+      (2 * ofTile + k % tileColumns / scaleBlock) * scaleBytes(format);
+  if (coding == ScaleCoding::HalfPair)
+    return halfAt(own + 2);
+  const int64_t group = k / groupColumns(format);
+  const double dmin = halfAt(tiles + group * groupBytes(format) +
+                             groupTiles(format) * tileBytes(format) +
+                             ofTile * groupScaleBytes(format) + 2);
+  return -dmin *
+         (coding == ScaleCoding::Offset32 ? own[1] : own[k % 32 / 16] >> 4);
+}
+
 Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
   const std::vector<uint8_t> stored =
       oracle::randomWeights(type, outputs, depth, random);
@@ -114,23 +183,15 @@ Matrix KernelCaseTest::matrix(int64_t outputs, int64_t depth) {
       {},
       {},
       DeviceBytes(packedWeightBytes(weightFormat(type), outputs, depth))};
-  packWeightRows(type, depth, outputs, stored.data(), result.packed.data(),
-                 result.packed.data() +
-                     scalesOffset(weightFormat(type), outputs, depth));
+  packWeight(type, depth, outputs, stored.data(), result.packed.data());
   const size_t rowBytes = stored.size() / outputs;
   for (int64_t row = 0; row < outputs; ++row) {
     const Doubles values =
         oracle::dequantizeRow(type, depth, stored.data() + row * rowBytes);
     result.values.insert(result.values.end(), values.begin(), values.end());
     for (int64_t k = 0; k < depth; ++k) {
-      double offset = 0;
-      if (type == DataType::Q4_1) {
-        // A block of 32: d and m as halves, then 16 bytes of q.
-        uint16_t m = 0;
-        std::memcpy(&m, stored.data() + row * rowBytes + k / 32 * 20 + 2,
-                    sizeof m);
-        offset = f16ToF32(m);
-      }
+      const double offset =
+          offsetOf(weightFormat(type), depth, result.packed.data(), row, k);
       result.parts.push_back(std::abs(values[k] - offset) + std::abs(offset));
     }
   }

@@ -47,7 +47,7 @@ struct Matrix {
   int64_t depth;
   Doubles values;
   /// |d q| + |m| of each, for weights d q + m: the parts are summed apart. The
-  /// same as |w| of other formats.
+  /// same as |w| of formats without m.
   Doubles parts;
   DeviceBytes packed;
 };

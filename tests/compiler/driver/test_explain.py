@@ -72,16 +72,16 @@ class Explain(support.TestCase):
         return warnings, [line for line in lines if line not in warnings]
 
     def test_a_format_without_kernels_is_said_even_without_the_flag(self):
-        warnings, lines = self.explain_kernels({"Q5_1": "feed_forward.w2"})
+        warnings, lines = self.explain_kernels({"F32": "feed_forward.w2"})
         self.assertEqual(
             warnings,
             [
-                "warning: layers.0.feed_forward.w2: q5_1 is read as bf16: target cuda has no kernels for q5_1; "
+                "warning: layers.0.feed_forward.w2: f32 is read as bf16: target cuda has no kernels for f32; "
                 "1 more matrix likewise"
             ],
         )
         down = next(line for line in lines if line.startswith("decode: gemv_feed_forward_w2_"))
-        self.assertIn("; slow path: its matrices are read as bf16: there are no kernels for q5_1", down)
+        self.assertIn("; slow path: its matrices are read as bf16: there are no kernels for f32", down)
         # Bytes are those of bf16: 128 x 384 of the weight, 384 of the input, twice 128 of residual and result.
         depth = int(down.split("_k")[1].split("_")[0])
         self.assertIn(f"; {(2 * 128 * depth + 4 * (depth + 2 * 128)) / 1000:.0f} kB each", down)

@@ -36,17 +36,12 @@ static constexpr double bf16Rounding = 0x1p-8;
 /// cores in bf16 (gemv_mma, gemm).
 static bool usesTensorCores(int64_t rows) { return rows > 4; }
 
-/// The formats that kernels unpack; all others are uploaded as bf16.
-static bool isUnpacked(DataType type) {
-  return type == DataType::BF16 || type == DataType::F16 ||
-         type == DataType::Q8_0 || type == DataType::Q4_0 ||
-         type == DataType::Q4_1 || type == DataType::MXFP8;
-}
-
+/// Weights are read as they are stored, but for those in fp32.
 static double cudaWeightError(DataType type, int64_t rows) {
-  const bool isBf16 = type == DataType::BF16 || type == DataType::MXFP8;
+  const bool isBf16 = type == DataType::BF16 || type == DataType::MXFP8 ||
+                      type == DataType::MXFP4;
   const bool isRounded =
-      !isUnpacked(type) || (usesTensorCores(rows) && !isBf16);
+      type == DataType::F32 || (usesTensorCores(rows) && !isBf16);
   return isRounded ? bf16Rounding : 0;
 }
 

@@ -6,143 +6,314 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The oracle is the dequantisation of the stored rows: every element of a
-// packed weight, read as WeightLayout.h describes it, has the same value.
+// Every element of a packed weight, read here as the words of WeightLayout.h
+// describe it, has the value that the stored row has by its dequantiser; and
+// all that is no element is zero.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/WeightPacking.h"
 
+#include "runtime/base/CodeBooks.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/FloatBits.h"
 #include "runtime/io/Mxfp8.h"
+#include "tests/codegen/cpu_kernels/Oracle.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <random>
 
 namespace llamac::cuda {
 namespace {
 
-uint16_t half(const uint8_t *at) {
+float half(const uint8_t *at) {
   uint16_t bits;
-  std::memcpy(&bits, at, 2);
-  return bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return f16ToF32(bits);
 }
 
-/// Element k of row `row` as the layout has it.
-float element(WeightFormat format, const std::vector<uint8_t> &packed,
-              int64_t outputs, int64_t depth, int64_t row, int64_t k) {
-  const int span = chunkElements(format);
-  const uint8_t *chunk =
-      packed.data() + row * (depth / span * 16) + k / span * 16;
-  const uint8_t *scale = packed.data() + scalesOffset(format, outputs, depth) +
-                         (row * (depth / 32) + k / 32) * scaleBytes(format);
-  const int64_t i = k % span;
-  switch (format) {
-  case WeightFormat::F16:
-    return f16ToF32(half(chunk + 2 * i));
-  case WeightFormat::BF16:
-    return bf16ToF32(half(chunk + 2 * i));
-  case WeightFormat::Q8_0:
-    return f16ToF32(half(scale)) * static_cast<float>(chunk[i] - 128);
-  case WeightFormat::MXFP8:
-    return e8m0ToF32(*scale) * e4m3ToF32(chunk[i]);
-  case WeightFormat::Q4_0:
-  case WeightFormat::Q4_1:
-    break;
+/// What the header says of a format that lies in tiles.
+struct Tiled {
+  DataType type;
+  int lowBits;
+  int highBits;
+  int scaleBytes; ///< Of 32 columns.
+  int groupBytes; ///< Of d, or d and dmin, of a row of 256 columns; or 0.
+  double bits;    ///< Of a weight, where nothing is filled up.
+  int highs[4];   ///< Where pair i of eight 0 has its first high bit.
+  int nextHighs;  ///< How far behind eight 1 has it.
+};
+
+constexpr Tiled tiled[] = {
+    {DataType::Q8_0, 8, 0, 2, 0, 8.5, {}, 0},
+    {DataType::Q4_0, 4, 0, 2, 0, 4.5, {}, 0},
+    {DataType::Q4_1, 4, 0, 4, 0, 5, {}, 0},
+    {DataType::Q5_0, 4, 1, 2, 0, 5.5, {0, 4, 1, 5}, 2},
+    {DataType::Q5_1, 4, 1, 4, 0, 6, {0, 4, 1, 5}, 2},
+    {DataType::Q2_K, 2, 0, 2, 4, 2.625, {}, 0},
+    {DataType::Q3_K, 2, 1, 2, 2, 3.5625, {0, 2, 4, 6}, 1},
+    {DataType::Q4_K, 4, 0, 2, 4, 4.625, {}, 0},
+    {DataType::Q5_K, 4, 1, 2, 4, 5.625, {0, 4, 1, 5}, 2},
+    {DataType::Q6_K, 4, 2, 2, 2, 6.5625, {0, 4, 2, 6}, 8},
+    {DataType::MXFP8, 8, 0, 1, 0, 8.25, {}, 0},
+    {DataType::IQ4_NL, 4, 0, 2, 0, 4.5, {}, 0},
+    {DataType::IQ4_XS, 4, 0, 1, 2, 4.3125, {}, 0},
+    {DataType::MXFP4, 4, 0, 1, 0, 4.25, {}, 0},
+};
+
+/// A matrix of tiles, by columns and rows.
+class Tiles {
+public:
+  Tiles(const Tiled &format, int64_t depth, const std::vector<uint8_t> &bytes)
+      : format(format), groupTiles(format.groupBytes == 0 ? 1 : 4),
+        groups((depth + groupTiles * 64 - 1) / (groupTiles * 64)),
+        bytes(bytes) {}
+
+  int64_t columns() const { return groups * groupTiles * 64; }
+  int64_t unitBytes() const { return groups * bytesOfGroup(); }
+
+  /// The bits of an element.
+  int element(int64_t row, int64_t k) const {
+    const auto column = static_cast<int>(k % 64);
+    const int share = column % 16 / 4, eight = column / 32;
+    const int i = column % 32 / 16 * 4 + column % 4; // Of the eight.
+    const int64_t index = row % 16 * 4 + share;
+    const uint8_t *low = tile(row, k) + index * 2 * format.lowBits;
+    const bool isInTable =
+        format.type == DataType::IQ4_NL || format.type == DataType::IQ4_XS;
+    if (format.lowBits == 8)
+      return low[8 * eight + i];
+    if (isInTable)
+      return bitsAt(low, 32 * eight + 4 * i, 4);
+    const int apart = i % 2 * 16;
+    int value = format.lowBits == 4
+                    ? bitsAt(low, 32 * eight + i / 2 * 4 + apart, 4)
+                    : bitsAt(low, 8 * eight + i / 2 * 2 + apart, 2);
+    if (format.highBits != 0) {
+      const uint8_t *high = tile(row, k) + 16 * 4 * 2 * format.lowBits +
+                            index * 2 * format.highBits;
+      const int place = format.highs[i / 2] + eight * format.nextHighs +
+                        i % 2 * (format.highBits == 1 ? 8 : 16);
+      value |= bitsAt(high, place, format.highBits) << format.lowBits;
+    }
+    return value;
   }
-  uint32_t word;
-  std::memcpy(&word, chunk + i / 8 * 4, 4);
-  const int q = static_cast<int>(word >> (4 * (i % 8)) & 0xf);
-  return format == WeightFormat::Q4_0
-             ? f16ToF32(half(scale)) * static_cast<float>(q - 8)
-             : f16ToF32(half(scale)) * static_cast<float>(q) +
-                   f16ToF32(half(scale + 2));
+
+  const uint8_t *scales(int64_t row, int64_t k) const {
+    return tile(row, k) + 16 * 4 * 2 * (format.lowBits + format.highBits) +
+           (row % 16 * 2 + k % 64 / 32) * format.scaleBytes;
+  }
+  const uint8_t *groupScales(int64_t row, int64_t k) const {
+    return group(row, k) + groupTiles * bytesOfTile() +
+           row % 16 * format.groupBytes;
+  }
+
+private:
+  static int bitsAt(const uint8_t *at, int place, int count) {
+    int value = 0;
+    for (int i = 0; i < count; ++i)
+      value |= (at[(place + i) / 8] >> (place + i) % 8 & 1) << i;
+    return value;
+  }
+
+  int64_t bytesOfTile() const {
+    return 16 * 64 * (format.lowBits + format.highBits) / 8 +
+           16 * 2 * format.scaleBytes;
+  }
+  int64_t bytesOfGroup() const {
+    return groupTiles * bytesOfTile() + 16 * format.groupBytes;
+  }
+  const uint8_t *group(int64_t row, int64_t k) const {
+    return bytes.data() + row / 16 * unitBytes() +
+           k / (groupTiles * 64) * bytesOfGroup();
+  }
+  const uint8_t *tile(int64_t row, int64_t k) const {
+    return group(row, k) + k / 64 % groupTiles * bytesOfTile();
+  }
+
+  const Tiled &format;
+  const int64_t groupTiles;
+  const int64_t groups;
+  const std::vector<uint8_t> &bytes;
+};
+
+float e2m1(int bits) {
+  const int exponent = bits >> 1 & 3;
+  const auto fraction = static_cast<float>(bits & 1);
+  const float value = exponent == 0
+                          ? 0.5F * fraction
+                          : std::ldexp(1 + 0.5F * fraction, exponent - 1);
+  return bits & 8 ? -value : value;
 }
 
-class WeightPackingTest : public testing::TestWithParam<DataType> {};
+/// The weight in row `row` and column `k`.
+float weightIn(const Tiles &tiles, DataType type, int64_t row, int64_t k) {
+  const int bits = tiles.element(row, k);
+  const auto q = static_cast<float>(bits);
+  const uint8_t *own = tiles.scales(row, k);
+  const uint8_t *group = tiles.groupScales(row, k);
+  const int64_t sixteen = k % 32 / 16;
+  const auto sign = [](uint8_t byte) { return static_cast<float>(byte - 128); };
+  switch (type) {
+  case DataType::Q8_0:
+    return half(own) * (q - 128);
+  case DataType::Q4_0:
+    return half(own) * (q - 8);
+  case DataType::Q5_0:
+    return half(own) * (q - 16);
+  case DataType::Q4_1:
+  case DataType::Q5_1:
+    return half(own) * q + half(own + 2);
+  case DataType::MXFP8:
+    return e8m0ToF32(*own) * e4m3ToF32(static_cast<uint8_t>(bits));
+  case DataType::MXFP4:
+    return e8m0ToF32(*own) * e2m1(bits);
+  case DataType::IQ4_NL:
+    return half(own) * static_cast<float>(iq4Values[bits]);
+  case DataType::IQ4_XS:
+    return half(group) * sign(*own) * static_cast<float>(iq4Values[bits]);
+  case DataType::Q4_K:
+  case DataType::Q5_K:
+    return half(group) * static_cast<float>(own[0]) * q -
+           half(group + 2) * static_cast<float>(own[1]);
+  case DataType::Q2_K:
+    return half(group) * static_cast<float>(own[sixteen] & 15) * q -
+           half(group + 2) * static_cast<float>(own[sixteen] >> 4);
+  case DataType::Q3_K:
+    return half(group) * sign(own[sixteen]) * (q - 4);
+  case DataType::Q6_K:
+    return half(group) * sign(own[sixteen]) * (q - 32);
+  default:
+    return NAN;
+  }
+}
 
-/// Random bytes; block scales are made finite.
+std::vector<float> valuesOf(DataType type, const std::vector<uint8_t> &stored,
+                            int64_t rows, int64_t depth) {
+  std::vector<float> values(rows * depth);
+  for (int64_t row = 0; row < rows; ++row)
+    dequantizeRow(type, stored.data() + row * dataTypeBytes(type, depth), depth,
+                  values.data() + row * depth);
+  return values;
+}
+
 std::vector<uint8_t> storedRows(DataType type, int64_t rows, int64_t depth) {
   std::mt19937 random(7);
-  std::vector<uint8_t> bytes(rows * dataTypeBytes(type, depth));
-  for (uint8_t &byte : bytes)
-    byte = static_cast<uint8_t>(random());
-  // The exponents of floats, and of every block's scales wherever they are.
-  for (size_t i = 0; i + 1 < bytes.size(); i += 2)
-    bytes[i + 1] &= 0xbb;
-  // Elements of this format would make their blocks NaN.
-  if (type == DataType::MXFP8)
-    for (uint8_t &byte : bytes)
-      byte &= 0xbb;
-  return bytes;
+  return oracle::randomWeights(type, rows, depth, random);
 }
 
-TEST_P(WeightPackingTest, EveryElementKeepsItsValue) {
-  const DataType type = GetParam();
-  const int64_t outputs = 5, depth = 512;
-  const WeightFormat format = weightFormat(type);
-  const std::vector<uint8_t> stored = storedRows(type, outputs, depth);
-  const int64_t rowBytes = static_cast<int64_t>(stored.size()) / outputs;
-  std::vector<uint8_t> packed(packedWeightBytes(format, outputs, depth));
-  // In two ranges, the later first.
-  auto pack = [&](int64_t first, int64_t count) {
-    packWeightRows(type, depth, count, stored.data() + first * rowBytes,
-                   packed.data() + first * valueRowBytes(format, depth),
-                   packed.data() + scalesOffset(format, outputs, depth) +
-                       first * scaleRowBytes(format, depth));
-  };
-  pack(3, 2);
-  pack(0, 3);
-  for (int64_t row = 0; row < outputs; ++row) {
-    std::vector<float> expected(depth);
-    dequantizeRow(type, stored.data() + row * rowBytes, depth, expected.data());
-    for (int64_t k = 0; k < depth; ++k) {
-      const float want = format == WeightFormat::BF16
-                             ? bf16ToF32(f32ToBf16(expected[k]))
-                             : expected[k];
-      ASSERT_EQ(element(format, packed, outputs, depth, row, k), want)
+/// What packWeight() makes of it in memory that held something else.
+std::vector<uint8_t> packedRows(DataType type, int64_t rows, int64_t depth,
+                                const std::vector<uint8_t> &stored) {
+  std::vector<uint8_t> packed(
+      packedWeightBytes(weightFormat(type), rows, depth), 0xcc);
+  packWeight(type, depth, rows, stored.data(), packed.data());
+  return packed;
+}
+
+std::string nameOf(DataType type) {
+  return std::string(dataTypeName(type).data(), dataTypeName(type).size());
+}
+
+class TiledWeightTest : public testing::TestWithParam<Tiled> {
+protected:
+  /// Rows that do not fill their tiles; columns that do not where they may.
+  static constexpr int64_t rows = 21;
+  const DataType type = GetParam().type;
+  const int64_t depth = GetParam().groupBytes == 0 ? 224 : 768;
+};
+
+TEST_P(TiledWeightTest, EveryElementKeepsItsValue) {
+  const std::vector<uint8_t> stored = storedRows(type, rows, depth);
+  const std::vector<uint8_t> packed = packedRows(type, rows, depth, stored);
+  const Tiles tiles(GetParam(), depth, packed);
+  ASSERT_EQ(static_cast<int64_t>(packed.size()), 2 * tiles.unitBytes());
+  const std::vector<float> values = valuesOf(type, stored, rows, depth);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t k = 0; k < depth; ++k)
+      ASSERT_EQ(weightIn(tiles, type, row, k), values[row * depth + k])
           << "row " << row << " k " << k;
+}
+
+TEST_P(TiledWeightTest, WhatHasNoElementsIsZero) {
+  const std::vector<uint8_t> packed =
+      packedRows(type, rows, depth, storedRows(type, rows, depth));
+  const Tiles tiles(GetParam(), depth, packed);
+  const auto areZero = [](const uint8_t *at, int count) {
+    return std::all_of(at, at + count, [](uint8_t byte) { return byte == 0; });
+  };
+  for (int64_t row = 0; row < 32; ++row)
+    for (int64_t k = row < rows ? depth : 0; k < tiles.columns(); ++k) {
+      ASSERT_EQ(tiles.element(row, k), 0) << "row " << row << " k " << k;
+      ASSERT_TRUE(areZero(tiles.scales(row, k), GetParam().scaleBytes));
+      ASSERT_TRUE(areZero(tiles.groupScales(row, k), GetParam().groupBytes));
     }
+}
+
+TEST_P(TiledWeightTest, RangesOfUnitsMakeTheWhole) {
+  const std::vector<uint8_t> stored = storedRows(type, rows, depth);
+  const std::vector<uint8_t> whole = packedRows(type, rows, depth, stored);
+  std::vector<uint8_t> packed(whole.size(), 0xcc);
+  packWeight(type, depth, rows - 16,
+             stored.data() + 16 * dataTypeBytes(type, depth),
+             packed.data() + whole.size() / 2);
+  packWeight(type, depth, 16, stored.data(), packed.data());
+  EXPECT_EQ(packed, whole);
+}
+
+TEST_P(TiledWeightTest, TakesNoMoreBitsThanTheFormatHas) {
+  EXPECT_EQ(packedWeightBytes(weightFormat(type), 2048, 2048) * 8,
+            GetParam().bits * 2048 * 2048);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, TiledWeightTest, testing::ValuesIn(tiled),
+                         [](const auto &info) {
+                           return nameOf(info.param.type);
+                         });
+
+class FloatWeightTest : public testing::TestWithParam<DataType> {};
+
+TEST_P(FloatWeightTest, RowsKeepTheirValuesButThoseOfF32AreRounded) {
+  constexpr int64_t rows = 5, depth = 72;
+  const DataType type = GetParam();
+  const std::vector<uint8_t> stored = storedRows(type, rows, depth);
+  const std::vector<uint8_t> packed = packedRows(type, rows, depth, stored);
+  ASSERT_EQ(packed.size(), rows * depth * 2);
+  const std::vector<float> values = valuesOf(type, stored, rows, depth);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, &packed[2 * i], sizeof bits);
+    ASSERT_EQ(bits, type == DataType::F16 ? f32ToF16(values[i])
+                                          : f32ToBf16(values[i]))
+        << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Types, WeightPackingTest,
-    testing::Values(DataType::F32, DataType::F16, DataType::BF16,
-                    DataType::Q8_0, DataType::Q4_0, DataType::Q4_1,
-                    DataType::Q5_0, DataType::Q5_1, DataType::Q4_K,
-                    DataType::Q5_K, DataType::Q6_K, DataType::MXFP8,
-                    DataType::Q2_K, DataType::Q3_K, DataType::IQ4_NL,
-                    DataType::IQ4_XS, DataType::MXFP4),
-    [](const auto &info) {
-      return std::string(dataTypeName(info.param).data(),
-                         dataTypeName(info.param).size());
-    });
+INSTANTIATE_TEST_SUITE_P(Types, FloatWeightTest,
+                         testing::Values(DataType::F32, DataType::F16,
+                                         DataType::BF16),
+                         [](const auto &info) { return nameOf(info.param); });
 
-TEST(WeightPackingTest, ANanElementMakesTheScaleOfItsBlockNan) {
-  std::vector<uint8_t> stored(2 * 33, 0x38), values(64), scales(2);
-  stored[33 + 32] = 0xff; // The last element of the second block.
-  packWeightRows(DataType::MXFP8, 64, 1, stored.data(), values.data(),
-                 scales.data());
-  EXPECT_EQ(scales[0], 0x38);
-  EXPECT_EQ(scales[1], e8m0Nan);
+TEST(WeightPackingTest, EveryTypeIsTested) {
+  EXPECT_EQ(std::size(tiled) + 3, dataTypes().size());
 }
 
-TEST(WeightLayoutTest, PlanesAreAlignedAndAsSmallAsTheFormat) {
-  // 2048 x 2048: 16 bytes of values and one scale for every 32 of Q4_0.
-  EXPECT_EQ(packedWeightBytes(WeightFormat::Q4_0, 2048, 2048),
-            2048 * 2048 / 32 * 18);
-  EXPECT_EQ(packedWeightBytes(WeightFormat::Q4_1, 2048, 2048),
-            2048 * 2048 / 32 * 20);
-  EXPECT_EQ(packedWeightBytes(WeightFormat::Q8_0, 2048, 2048),
-            2048 * 2048 / 32 * 34);
-  EXPECT_EQ(packedWeightBytes(WeightFormat::MXFP8, 2048, 2048),
-            2048 * 2048 / 32 * 33);
-  EXPECT_EQ(packedWeightBytes(WeightFormat::BF16, 2048, 2048), 2048 * 2048 * 2);
-  EXPECT_EQ(scalesOffset(WeightFormat::Q4_0, 3, 32) % 256, 0);
+TEST(WeightPackingTest, OnlyF32IsRounded) {
+  for (const DataTypeInfo &info : dataTypes())
+    EXPECT_EQ(isRounded(info.type), info.type == DataType::F32) << info.name;
+}
+
+TEST(WeightPackingTest, ANanElementMakesTheScaleOfItsBlockNan) {
+  std::vector<uint8_t> stored(2 * 33, 0x38);
+  stored[33 + 32] = 0xff; // The last element of the second block.
+  const std::vector<uint8_t> packed =
+      packedRows(DataType::MXFP8, 1, 64, stored);
+  // Scales are behind 16 rows of 64 bytes.
+  EXPECT_EQ(packed[1024], 0x38);
+  EXPECT_EQ(packed[1025], e8m0Nan);
 }
 
 TEST(WeightLayoutTest, DepthsThatCannotBePackedAreKnown) {

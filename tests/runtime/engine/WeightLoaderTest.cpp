@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cuda/WeightPacking.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/plan/PlanConfig.h"
@@ -161,6 +162,27 @@ TEST_F(WeightLoaderTest, ReferencedWeightsArePacked) {
       }
     }
   }
+}
+
+// 40 rows make three units of 16, the last one short.
+TEST(WeightPackerTest, ThreadsPackTilesByUnits) {
+  constexpr int64_t rows = 40, cols = 96;
+  const uint64_t rowBytes = dataTypeBytes(DataType::Q8_0, cols);
+  std::vector<uint8_t> stored(rows * rowBytes);
+  std::iota(stored.begin(), stored.end(), uint8_t{0});
+  const auto source = [&](int64_t first, int64_t count, uint8_t *out) {
+    std::memcpy(out, stored.data() + first * rowBytes, count * rowBytes);
+    return absl::OkStatus();
+  };
+  WeightPacker packer(source, DataType::Q8_0, rows, cols,
+                      schema::WeightLayout::Tiles);
+  ASSERT_EQ(packer.units(), 3);
+  const uint64_t unit = packer.unitBytes();
+  std::vector<uint8_t> whole(3 * unit), parts(3 * unit);
+  cuda::packWeight(DataType::Q8_0, cols, rows, stored.data(), whole.data());
+  ASSERT_TRUE(packer.packOnThreads(2, 1, 2, parts.data() + unit).ok());
+  ASSERT_TRUE(packer.packOnThreads(2, 0, 1, parts.data()).ok());
+  EXPECT_EQ(parts, whole);
 }
 
 TEST(RandomWeightsTest, RowsHaveTheirSpreadAndDoNotDependOnTheOrder) {

@@ -492,10 +492,13 @@ Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *base,
   FAKE_WORK(cuTensorMapEncodeTiled)
   if (rank != 2 || steps[0] != 1 || steps[1] != 1 || interleave != 0 ||
       fill != 0 || swizzle < 0 || swizzle > 3 ||
-      (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16))
+      (type != TensorMapType::Float32 && type != TensorMapType::Unsigned16 &&
+       type != TensorMapType::Unsigned64))
     return invalidValue;
   const TensorMapShape shape{.elementBytes =
-                                 type == TensorMapType::Float32 ? 4U : 2U,
+                                 type == TensorMapType::Unsigned64 ? 8U
+                                 : type == TensorMapType::Float32  ? 4U
+                                                                   : 2U,
                              .columns = extents[0],
                              .rows = extents[1],
                              .rowBytes = strides[0],
