@@ -43,6 +43,13 @@ LLAMAC_DEVICE uint32_t e4m3ToHalf2ByBits(uint32_t word) {
   return fmaHalf2(scaled, 0x5c005c00u, 0x80008000u); // * 256 + -0
 }
 
+/// The four E4M3 elements of `word` as pairs of halves by their bits, for GPUs
+/// that do not convert them.
+LLAMAC_DEVICE Words2 e4m3ToHalvesByBits(uint32_t word) {
+  const uint32_t apart = prmt(word, 0, 0x3120u);
+  return {e4m3ToHalf2ByBits(apart), e4m3ToHalf2ByBits(apart >> 8)};
+}
+
 /// Four bytes, each the value of IQ4 at one of the places in the lower half of
 /// `places`, plus 128.
 LLAMAC_DEVICE uint32_t iq4Bytes(uint32_t places) {
@@ -234,8 +241,7 @@ LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
 #if LLAMAC_HAS_SM89
     return {e4m3x2ToHalf2(word), e4m3x2ToHalf2(word >> 16)};
 #else
-    const uint32_t apart = prmt(word, 0, 0x3120u);
-    return {e4m3ToHalf2ByBits(apart), e4m3ToHalf2ByBits(apart >> 8)};
+    return e4m3ToHalvesByBits(word);
 #endif
   } else if constexpr (info.elements == ElementCoding::E2M1) {
     // Its bits, where those of a half are, make it 2^-14 of itself.
@@ -271,18 +277,18 @@ LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
       const int i = four % 2 * 2 + half;
       const int place = info.lowBits == 2 ? 2 * i : 4 * half;
       constexpr uint32_t both = 0x00010001u;
-      const uint32_t low = both * ((1u << info.lowBits) - 1 << place);
+      const uint32_t low = both * (((1u << info.lowBits) - 1) << place);
       uint32_t bits = lop3<andOr>(all, low, 0x64006400u);
       if constexpr (info.highBits != 0) {
         const int high = place + info.lowBits;
         const int by = high - highPlace(format, eight, i);
         const uint32_t moved = by < 0 ? share.high >> -by : share.high << by;
-        bits = lop3<andOr>(moved, both * ((1u << info.highBits) - 1 << high),
+        bits = lop3<andOr>(moved, both * (((1u << info.highBits) - 1) << high),
                            bits);
       }
       result[half] = fmaHalf2(
           bits, both * (0x3c00u - (place << 10)),
-          both * (0x8000u + (25 - place << 10) + (info.bias << place)));
+          both * (0x8000u + ((25 - place) << 10) + (info.bias << place)));
     }
     return result;
   }

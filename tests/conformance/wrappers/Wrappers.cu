@@ -68,8 +68,10 @@ WRAPPER(floatsOfE4m3ByBits) {
   // beside any others.
   FOR_EACH for (int place = 0; place < 4; ++place) {
     const uint32_t others = in[i] & ~(0xffu << 8 * place);
+    const uint32_t pair =
+        cuda::e4m3ToHalvesByBits(others | i << 8 * place)[place / 2];
     out[256 * place + i] =
-        asBits(cuda::e4m3ToFloatByBits(others | i << 8 * place)[place]);
+        asBits(place % 2 ? highHalfToFloat(pair) : lowHalfToFloat(pair));
   }
 }
 WRAPPER(fmaOfHalves) {
@@ -439,8 +441,8 @@ LLAMAC_DEVICE void multiplyGroup(uint32_t *out, const uint32_t *in) {
     *reinterpret_cast<uint16_t *>(
         bytesA + elementAt<span>(i / 16, i % 16, false)) = element(i);
   for (int i = t; i < columns * 16; i += 128)
-    *reinterpret_cast<uint16_t *>(
-        bytesB + elementAt<span>(i / 16, i % 16, transposed)) =
+    *reinterpret_cast<uint16_t *>(bytesB +
+                                  elementAt<span>(i / 16, i % 16, transposed)) =
         element(1024 + i);
   fenceProxyAsync();
   syncThreads();
