@@ -43,7 +43,9 @@ kernel::MatmulConfigAttr matmulAttr(mlir::Operation *op);
 /// Rows x weights x chunks in flight of a warp with two outputs that no GPU
 /// spills (the compile gate).
 constexpr int maxUnrolledSums(cuda::WeightFormat format) {
-  return cuda::hasScales(format) ? 16 : 32;
+  return cuda::groupScaleBytes(format) != 0 ? 8
+         : cuda::hasScales(format)          ? 16
+                                            : 32;
 }
 
 /// Of the product with `weight`, or with `weights` of its shape.

@@ -266,31 +266,43 @@ LLAMAC_DEVICE void fenceGpu() {
 
 // Global memory
 
+#ifdef LLAMAC_SIM
+#define LLAMAC_LOAD(cached)                                                    \
+  llamacSim->checkReadOnly(global, sizeof(T));                                 \
+  return *global
+#else
+#define LLAMAC_LOAD(cached)                                                    \
+  Vec<uint32_t, sizeof(T) / 4> words;                                          \
+  if constexpr (sizeof(T) == 4)                                                \
+    asm volatile("ld.global.nc" cached ".b32 %0, [%1];"                        \
+                 : "=r"(words.values[0])                                       \
+                 : "l"(global));                                               \
+  else if constexpr (sizeof(T) == 8)                                           \
+    asm volatile("ld.global.nc" cached ".v2.b32 {%0, %1}, [%2];"               \
+                 : "=r"(words.values[0]), "=r"(words.values[1])                \
+                 : "l"(global));                                               \
+  else                                                                         \
+    asm volatile("ld.global.nc" cached ".v4.b32 {%0, %1, %2, %3}, [%4];"       \
+                 : "=r"(words.values[0]), "=r"(words.values[1]),               \
+                   "=r"(words.values[2]), "=r"(words.values[3])                \
+                 : "l"(global));                                               \
+  return bitCast<T>(words)
+#endif
+
 /// Reads a T of 4, 8 or 16 bytes that nothing writes while the kernel runs.
 template <typename T> LLAMAC_DEVICE T loadReadOnly(const T *global) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16,
                 "one load reads 4, 8 or 16 bytes");
-#ifdef LLAMAC_SIM
-  llamacSim->checkReadOnly(global, sizeof(T));
-  return *global;
-#else
-  Vec<uint32_t, sizeof(T) / 4> words;
-  if constexpr (sizeof(T) == 4)
-    asm volatile("ld.global.nc.b32 %0, [%1];"
-                 : "=r"(words.values[0])
-                 : "l"(global));
-  else if constexpr (sizeof(T) == 8)
-    asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];"
-                 : "=r"(words.values[0]), "=r"(words.values[1])
-                 : "l"(global));
-  else
-    asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.values[0]), "=r"(words.values[1]),
-                   "=r"(words.values[2]), "=r"(words.values[3])
-                 : "l"(global));
-  return bitCast<T>(words);
-#endif
+  LLAMAC_LOAD("");
 }
+
+/// The same of what is read once: it takes no place in the L1 cache.
+template <typename T> LLAMAC_DEVICE T loadOnce(const T *global) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16,
+                "one load reads 4, 8 or 16 bytes");
+  LLAMAC_LOAD(".L1::no_allocate");
+}
+#undef LLAMAC_LOAD
 
 /// A word that other blocks may be writing; later accesses stay after it.
 LLAMAC_DEVICE uint32_t loadAcquire(const uint32_t *global) {

@@ -126,9 +126,8 @@ template <WeightFormat format> struct ShareValues {
   /// Those of row `row` of a tile, at the place `share`, which is 4 * row + t.
   LLAMAC_DEVICE static ShareValues inMemory(const uint8_t *tile, int share) {
     ShareValues result;
-    const auto read =
-        loadReadOnly(reinterpret_cast<const Vec<uint32_t, words> *>(
-            tile + share * (4 * words)));
+    const auto read = loadOnce(reinterpret_cast<const Vec<uint32_t, words> *>(
+        tile + share * (4 * words)));
     result.take(read, tile, share);
     return result;
   }
@@ -209,7 +208,7 @@ template <WeightFormat format> struct PackedWeight {
   /// columnOfFour(format, chunk, i) on.
   LLAMAC_DEVICE WeightChunk<format> load(long output, int chunk) const {
     if constexpr (!scaled) {
-      return {loadReadOnly(reinterpret_cast<const Words4 *>(
+      return {loadOnce(reinterpret_cast<const Words4 *>(
           base + output * depth * 2 + 16l * chunk))};
     } else {
       const int row = output % tileRows, tile = chunk / 4;

@@ -276,9 +276,8 @@ LLAMAC_CONSTEXPR long chunksOfRow(WeightFormat format, long depth) {
 
 /// The first column of four `four` of chunk `chunk` of a row.
 LLAMAC_CONSTEXPR long columnOfFour(WeightFormat format, long chunk, int four) {
-  return hasScales(format)
-             ? chunk / 4 * tileColumns + chunk % 4 * 4 + 16 * four
-             : chunk * 8 + 4 * four;
+  return hasScales(format) ? chunk / 4 * tileColumns + chunk % 4 * 4 + 16 * four
+                           : chunk * 8 + 4 * four;
 }
 
 } // namespace llamac::cuda

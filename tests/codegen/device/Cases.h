@@ -62,6 +62,14 @@ constexpr AttentionConfig attention(const ModelCase &model) {
           .minSplitTokens = model.minSplitTokens};
 }
 
+/// What unpacks blocks has registers for fewer chunks beside many sums.
+constexpr int gemvUnroll(const ModelCase &model, int weights) {
+  const int sums = model.maxRows * weights;
+  if (hasScales(model.format))
+    return sums <= 2 ? 4 / weights : sums <= 4 ? 2 : 1;
+  return sums <= 4 ? 4 / weights : 2;
+}
+
 constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
                           int weights = 1) {
   return {.format = model.format,
@@ -70,9 +78,7 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .weights = weights,
           .maxRows = model.maxRows,
           .outputsPerWarp = model.maxRows == 1 ? 4 : 2,
-          .unroll = model.maxRows * weights <= 4 ? 4 / weights
-                    : hasScales(model.format)    ? 1
-                                                 : 2};
+          .unroll = gemvUnroll(model, weights)};
 }
 
 constexpr GemvMmaConfig gemvMma(const ModelCase &model, long outputs,

@@ -32,8 +32,7 @@ extern "C" __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < unroll; ++i) {
       const long word = at + i * threads;
-      held[i] =
-          word < rows * wordsOfMib ? loadReadOnly(words + word) : Words4{};
+      held[i] = word < rows * wordsOfMib ? loadOnce(words + word) : Words4{};
     }
 #pragma unroll
     for (int i = 0; i < unroll; ++i)
@@ -50,5 +49,5 @@ extern "C" __global__ void __launch_bounds__(512)
   const long threads = gridDim.x * long(blockDim.x);
   for (long at = blockIdx.x * long(blockDim.x) + threadIdx.x;
        at < rows * wordsOfMib; at += threads)
-    to[at] = loadReadOnly(from + at);
+    to[at] = loadOnce(from + at);
 }

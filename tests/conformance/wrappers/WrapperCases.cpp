@@ -380,6 +380,9 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"readOnlyLoads", Input::Bits, Match::Exact,
        EXPECT_ALL(firstWords(in, 32) + firstWords(in, 64) +
                   firstWords(in, 128))},
+      {"loadsOfWhatIsReadOnce", Input::Bits, Match::Exact,
+       EXPECT_ALL(firstWords(in, 32) + firstWords(in, 64) +
+                  firstWords(in, 128))},
       {"atomics", Input::Bits, Match::Exact,
        EXPECT_ALL((Words{32, 64, in[0]} + Words(29, 0) + Words(64, 1) +
                    Words(32, in[0])))},

@@ -174,6 +174,16 @@ WRAPPER(readOnlyLoads) {
   for (int i = 0; i < 4; ++i)
     out[96 + 4 * t + i] = four[i];
 }
+WRAPPER(loadsOfWhatIsReadOnce) {
+  const int t = threadIdx.x;
+  out[t] = loadOnce(in + t);
+  const auto two = loadOnce(reinterpret_cast<const Vec<uint32_t, 2> *>(in) + t);
+  const auto four = loadOnce(reinterpret_cast<const Words4 *>(in) + t);
+  for (int i = 0; i < 2; ++i)
+    out[32 + 2 * t + i] = two[i];
+  for (int i = 0; i < 4; ++i)
+    out[96 + 4 * t + i] = four[i];
+}
 WRAPPER(atomics) {
   // What each lane gets is open; all of it together is not.
   const uint32_t first = atomicAddRelaxed(out, 1);
