@@ -58,7 +58,7 @@ template <StreamConfig config> class SplitWeightStream {
   static constexpr bool isEven = groups % stageGroups == 0 &&
                                  segmentTiles % stepTiles == 0 &&
                                  segmentSteps % streamWarps == 0;
-  static constexpr int unroll = product.maxRows == 1 && weights == 1 ? 2 : 1;
+  static constexpr int unroll = 2 * product.maxRows / weights;
   static_assert(isPackableDepth(format, product.depth));
   static_assert(splitInputFits(product) && stages >= 2);
   static_assert(Units::segments == 1 || segmentTiles % stepTiles == 0);
