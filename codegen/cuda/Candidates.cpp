@@ -87,7 +87,7 @@ static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
   return config.maxRows * config.outputsPerWarp / 2 <= 32 &&
          config.maxRows * loads <= 2 * maxUnrolledSums(config.format) &&
-         loads <= 32 &&
+         loads <= (cuda::groupScaleBytes(config.format) != 0 ? 8 : 32) &&
          (config.unroll == 1 ||
           int64_t{32} * config.unroll <= chunksOf(config));
 }

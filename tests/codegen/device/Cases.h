@@ -77,7 +77,8 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .depth = depth,
           .weights = weights,
           .maxRows = model.maxRows,
-          .outputsPerWarp = model.maxRows == 1 ? 4 : 2,
+          .outputsPerWarp =
+              model.maxRows == 1 && groupScaleBytes(model.format) == 0 ? 4 : 2,
           .unroll = gemvUnroll(model, weights)};
 }
 
