@@ -69,16 +69,9 @@ static size_t weightsOfProduct(Operation *op) {
 // What is legal
 //===----------------------------------------------------------------------===//
 
-/// What a lane reads of a row, so many times.
+/// How many chunks the lanes read of a row.
 static int64_t chunksOf(const auto &config) {
   return cuda::chunksOfRow(config.format, config.depth);
-}
-
-/// Bytes of values of a chunk: 16, or a share of a tile.
-static int64_t chunkBytes(cuda::WeightFormat format) {
-  return cuda::hasScales(format)
-             ? cuda::lowShareBytes(format) + cuda::highShareBytes(format)
-             : 16;
 }
 
 /// Sums, and loads in flight, stay in registers; and there is a row long enough
@@ -275,7 +268,7 @@ static int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
 /// Registers for addresses, counters and the input.
 static constexpr int plainRegisters = 32;
 
-/// Of a chunk of weights and its scales.
+/// Registers that hold a chunk of weights and its scales.
 static constexpr int chunkRegisters = 5;
 
 static TileModel gemvModel(const cuda::GemvConfig &config,
@@ -286,8 +279,8 @@ static TileModel gemvModel(const cuda::GemvConfig &config,
   const int sums = config.maxRows * config.weights * config.outputsPerWarp;
   const int held = static_cast<int>(loads) * chunkRegisters;
   return {.rowBytes = config.depth * 4,
-          .bytesInFlight =
-              int64_t{config.warps} * 32 * chunkBytes(config.format) * loads,
+          .bytesInFlight = int64_t{config.warps} * 32 *
+                           cuda::chunkBytes(config.format) * loads,
           .occupancy = occupancyOf(shape, plainRegisters + sums + held, gpu)};
 }
 
@@ -319,8 +312,8 @@ static TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
   const int loads = 2 * config.unroll * config.weights;
   const int sums = config.weights * config.maxRows / 2;
   return {.rowBytes = config.depth * 4,
-          .bytesInFlight =
-              int64_t{config.warps} * 32 * chunkBytes(config.format) * loads,
+          .bytesInFlight = int64_t{config.warps} * 32 *
+                           cuda::chunkBytes(config.format) * loads,
           .occupancy = occupancyOf(
               shape, plainRegisters + sums + loads * chunkRegisters, gpu),
           .usesMatrixUnits = true};

@@ -22,7 +22,7 @@
 
 namespace llamac {
 
-/// What `weight` is on the device.
+/// The format and the element type that GPUs read `weight` in.
 cuda::DeviceWeight deviceWeightOf(mlir::Value weight);
 
 /// The element type in which the kernels read matrices of `element`.

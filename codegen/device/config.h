@@ -216,11 +216,7 @@ LLAMAC_CONSTEXPR int splitSets(const GemvConfig &config) {
 /// Numbers of a block of the input: what brings it back to scale, and where
 /// weights have an offset its sum, or those of its two halves.
 LLAMAC_CONSTEXPR int splitNumbers(const GemvConfig &config) {
-  const ScaleCoding scales = infoOf(config.format).scales;
-  return scales == ScaleCoding::Offset16 ? 4
-         : scales == ScaleCoding::HalfPair || scales == ScaleCoding::Offset32
-             ? 2
-             : 1;
+  return !hasOffsets(config.format) ? 1 : hasHalfScales(config.format) ? 4 : 2;
 }
 
 /// What a block keeps beside its ring.
@@ -232,7 +228,7 @@ template <GemvConfig config> struct alignas(16) SplitShared {
   /// For lanes whose part of an input fragment is zero.
   unsigned char zeros[16];
   unsigned char input[sets][splitSetBytes];
-  /// Of each of a set's pairs of columns.
+  /// The numbers of the block that each pair of a set's columns has.
   float blocks[sets][4][numbers];
   /// What the warps have of two units.
   float partials[2][streamWarps][config.weights][rows][tileRows];
@@ -507,9 +503,9 @@ LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
       128};
 }
 
-/// Of a weight of part `part`: a slice of a panel. Floats are elements of two
-/// bytes; of block formats a row is one of tiles, whose bytes are copied by
-/// eights.
+/// A copy of part `part` of a weight brings a slice of a panel. Floats are
+/// elements of two bytes; of block formats a row is one of tiles, whose bytes
+/// are copied by eights.
 LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
                                          int operand) {
   if (hasScales(config.format))

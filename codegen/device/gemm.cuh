@@ -41,11 +41,11 @@ template <GemmConfig config, class Rows> struct GemmLoader {
   /// Reads of packed rows by one thread, where they are unpacked: 8 floats, or
   /// shares, which are of two slices.
   static constexpr int chunkSlices = Weight::scaled ? 2 : 1;
-  static constexpr int chunksOfRow = 4;
+  static constexpr int rowChunks = 4;
   static constexpr int chunksOfSlice =
-      weights * config.blockOutputs * chunksOfRow;
+      weights * config.blockOutputs * rowChunks;
   static constexpr int chunksOfThread = divideUp(chunksOfSlice, threads);
-  static_assert(chunkSlices * gemmSlice == chunksOfRow * Weight::span);
+  static_assert(chunkSlices * gemmSlice == rowChunks * Weight::span);
 
   Rows input;
   Weight matrix[weights];
@@ -114,12 +114,12 @@ template <GemmConfig config, class Rows> struct GemmLoader {
   LLAMAC_DEVICE Read readOf(int slice, int n) const {
     const int i = n * threads + threadIdx.x;
     Read read;
-    read.row = i / chunksOfRow;
-    read.chunk = slice / chunkSlices * chunksOfRow + i % chunksOfRow;
+    read.row = i / rowChunks;
+    read.chunk = slice / chunkSlices * rowChunks + i % rowChunks;
     read.mine = chunksOfSlice % threads == 0 || i < chunksOfSlice;
-    read.inside =
-        read.mine && firstOutput + read.row % config.blockOutputs < outputs &&
-        read.chunk < llamac::cuda::chunksOfRow(config.format, config.depth);
+    read.inside = read.mine &&
+                  firstOutput + read.row % config.blockOutputs < outputs &&
+                  read.chunk < chunksOfRow(config.format, config.depth);
     return read;
   }
 

@@ -178,9 +178,9 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
   using Weight = PackedWeight<format>;
   static constexpr int threads = wgmmaUnpackWarps * 32;
   static constexpr int rows = config.panels * config.panelOutputs;
-  static constexpr int chunksOfRow = wgmmaSlice / Weight::span;
+  static constexpr int rowChunks = wgmmaSlice / Weight::span;
   /// Rows that the threads take together, and how many times.
-  static constexpr int rowsOfTurn = threads / chunksOfRow;
+  static constexpr int rowsOfTurn = threads / rowChunks;
   static constexpr int turns = rows / rowsOfTurn;
   static constexpr bool hasGroups = groupScaleBytes(format) != 0;
   static_assert(rows % rowsOfTurn == 0 && rowsOfTurn % tileRows == 0);
@@ -194,15 +194,15 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
 
   LLAMAC_DEVICE WgmmaUnpacker(const Ring &ring, const Weights &weights,
                               uint32_t thread)
-      : ring(ring), weights(weights), row(thread / chunksOfRow),
-        chunk(thread % chunksOfRow) {}
+      : ring(ring), weights(weights), row(thread / rowChunks),
+        chunk(thread % rowChunks) {}
 
-  /// What the groups of a slice have in common; zero for what the matrix has
-  /// not.
+  /// Loads what the groups of a slice have in common; rows that the matrix does
+  /// not have get zero.
   LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice,
                            uint32_t (&groups)[turns]) const {
     if constexpr (hasGroups) {
-      // Of two weights each has a panel.
+      // Each of two weights has a panel.
       constexpr int turnsOfWeight = turns / config.weights;
       constexpr long turnBytes =
           rowsOfTurn / tileRows * unitBytes(format, config.depth);
@@ -212,8 +212,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
             static_cast<const uint8_t *>(weights.of(tile.part, w).packed) +
             (tile.firstOutput + row) / tileRows *
                 unitBytes(format, config.depth) +
-            slice / groupTiles(format) * groupBytes(format) +
-            groupTiles(format) * tileBytes(format);
+            groupScalesOffset(format, slice);
 #pragma unroll
         for (int n = 0; n < turnsOfWeight; ++n) {
           uint32_t &group = groups[w * turnsOfWeight + n];
@@ -233,15 +232,9 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
           vectorAt<const Words4>(from + swizzled<128>(row * 128 + chunk * 16))};
     } else {
       const unsigned char *tile = from + row / tileRows * tileBytes(format);
-      WeightChunk<format> held{
-          ShareValues<format>::inShared(tile, row % tileRows * 4 + chunk), {}};
-#pragma unroll
-      for (int block = 0; block < 2; ++block) {
-        held.scales[block] =
-            scaleOf<format>(tile, nullptr, row % tileRows, block);
-        held.scales[block].group = group;
-      }
-      return held;
+      return WeightChunk<format>::of(
+          ShareValues<format>::inShared(tile, row % tileRows * 4 + chunk), tile,
+          group, row % tileRows);
     }
   }
 
@@ -460,8 +453,8 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
       if (!isRow[upper])
         continue;
       const long at = firstRow + row + 8 * upper;
-      // Of all pairs of a batch the extras are on their way before the first
-      // result is stored. What unpacks weights leaves registers for few.
+      // The extras of a batch of pairs are on their way before its first result
+      // is stored. What unpacks weights leaves registers for few.
       constexpr int outputPanels = config.weights == 2 ? 1 : panels;
       constexpr int pairs = config.panelOutputs / 8;
       constexpr int batch = Ring::unpacks ? 4 : 16 / config.weights;

@@ -284,7 +284,9 @@ private:
     const auto of = vectorAt<const Vec<float, Shared::numbers>>(numbers);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      const Scale scale = scaleOf<format>(tile, group, g + 8 * upper, block);
+      const int row = g + 8 * upper;
+      const Scale scale =
+          scaleOf<format>(tile, groupScaleOf<format>(group, row), row, block);
 #pragma unroll
       for (int half = 0; half < halves; ++half) {
         const float dot =

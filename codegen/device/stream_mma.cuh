@@ -162,10 +162,9 @@ private:
     constexpr int perGroup = groupTiles(format);
     static_assert(perGroup == 1 || perGroup % stepTiles == 0);
     const int tile = at * stepTiles;
-    const unsigned char *group = stage + tile / perGroup * groupBytes(format);
     const bool isLast = tiles % stepTiles != 0 && first + tile + 1 == tiles;
-    warp.template multiply<segment>(group + tile % perGroup * tileBytes(format),
-                                    group + perGroup * tileBytes(format),
+    warp.template multiply<segment>(stage + tileOffset(format, tile),
+                                    stage + groupScalesOffset(format, tile),
                                     isLast          ? 0
                                     : perGroup == 1 ? groupBytes(format)
                                                     : tileBytes(format),

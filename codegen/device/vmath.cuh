@@ -102,8 +102,11 @@ LLAMAC_DEVICE F32x2 geluTanh(F32x2 v) { return {geluTanh(v.x), geluTanh(v.y)}; }
 /// epilogue has load(row, column) for it, and takes it behind its results.
 struct NoExtras {};
 template <class Epilogue>
+concept LoadsExtras =
+    requires(const Epilogue &epilogue) { epilogue.load(0l, 0l); };
+template <class Epilogue>
 LLAMAC_DEVICE auto extrasOf(const Epilogue &epilogue, long row, long column) {
-  if constexpr (requires { epilogue.load(row, column); })
+  if constexpr (LoadsExtras<Epilogue>)
     return epilogue.load(row, column);
   else
     return NoExtras{};
@@ -120,7 +123,7 @@ LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
                                  const ExtrasOf<Epilogue> &extras) {
   static_assert(weights <= 2);
   auto apply = [&](auto... results) {
-    if constexpr (requires { epilogue.load(row, column); })
+    if constexpr (LoadsExtras<Epilogue>)
       epilogue(row, column, results..., extras);
     else
       epilogue(row, column, results...);

@@ -82,11 +82,8 @@ LLAMAC_DEVICE float unsignedByte(uint32_t word, int i) {
 /// block `half` of the two.
 template <WeightFormat format> struct BlockScale {
   static constexpr ScaleCoding coding = infoOf(format).scales;
-  static constexpr bool shifts = coding == ScaleCoding::HalfPair ||
-                                 coding == ScaleCoding::Offset32 ||
-                                 coding == ScaleCoding::Offset16;
-  static constexpr bool halves =
-      coding == ScaleCoding::Signed16 || coding == ScaleCoding::Offset16;
+  static constexpr bool shifts = hasOffsets(format);
+  static constexpr bool halves = hasHalfScales(format);
 
   uint32_t own;
   uint32_t group; ///< d, or d and dmin, of 256 columns.
@@ -117,77 +114,75 @@ template <WeightFormat format> struct BlockScale {
 
 /// The elements of a share of a tile.
 template <WeightFormat format> struct ShareValues {
-  static constexpr int words = lowShareBytes(format) / 4;
-  static constexpr int highBytes = highShareBytes(format);
+  using Low = Vec<uint32_t, lowShareBytes(format) / 4>;
 
-  uint32_t low[words];
+  Low low;
   uint32_t high;
 
   /// Those of row `row` of a tile, at the place `share`, which is 4 * row + t.
-  LLAMAC_DEVICE static ShareValues inMemory(const uint8_t *tile, int share) {
-    ShareValues result;
-    const auto read = loadOnce(reinterpret_cast<const Vec<uint32_t, words> *>(
-        tile + share * (4 * words)));
-    result.take(read, tile, share);
-    return result;
+  static LLAMAC_DEVICE ShareValues inMemory(const uint8_t *tile, int share) {
+    return {loadOnce(reinterpret_cast<const Low *>(tile) + share),
+            highOf(tile, share)};
   }
-  LLAMAC_DEVICE static ShareValues inShared(const uint8_t *tile, int share) {
-    ShareValues result;
-    const auto read =
-        vectorAt<const Vec<uint32_t, words>>(tile + share * (4 * words));
-    result.take(read, tile, share);
-    return result;
+  static LLAMAC_DEVICE ShareValues inShared(const uint8_t *tile, int share) {
+    return {vectorAt<const Low>(tile + share * sizeof(Low)),
+            highOf(tile, share)};
   }
 
 private:
-  LLAMAC_DEVICE void take(const Vec<uint32_t, words> &read, const uint8_t *tile,
-                          int share) {
-#pragma unroll
-    for (int i = 0; i < words; ++i)
-      low[i] = read[i];
-    const uint8_t *from = tile + tileHighs(format) + share * highBytes;
-    high = 0;
-    if constexpr (highBytes == 4)
-      high = vectorAt<const uint32_t>(from);
-    else if constexpr (highBytes == 2)
+  static LLAMAC_DEVICE uint32_t highOf(const uint8_t *tile, int share) {
+    constexpr int bytes = highShareBytes(format);
+    const uint8_t *from = tile + tileHighs(format) + share * bytes;
+    if constexpr (bytes == 4)
+      return vectorAt<const uint32_t>(from);
+    else if constexpr (bytes == 2)
       // Spread: the bits of the upper half of a word come to its upper half.
-      high = prmt(vectorAt<const uint16_t>(from), 0, 0x4140u);
+      return prmt(vectorAt<const uint16_t>(from), 0, 0x4140u);
+    else
+      return 0;
   }
 };
 
-/// d, or d and dmin, of row `row`, of the 16 rows at `group`.
+/// d, or d and dmin, of row `row`, of the 16 rows at `scales`; 0 where blocks
+/// have theirs.
 template <WeightFormat format>
-LLAMAC_DEVICE uint32_t groupScaleOf(const uint8_t *group, int row) {
-  if constexpr (groupScaleBytes(format) == 4)
-    return vectorAt<const uint32_t>(group + row * 4);
+LLAMAC_DEVICE uint32_t groupScaleOf(const uint8_t *scales, int row) {
+  constexpr int bytes = groupScaleBytes(format);
+  if constexpr (bytes == 4)
+    return vectorAt<const uint32_t>(scales + row * bytes);
+  else if constexpr (bytes == 2)
+    return vectorAt<const uint16_t>(scales + row * bytes);
   else
-    return vectorAt<const uint16_t>(group + row * 2);
+    return 0;
 }
 
-/// The scale of block `block` of row `row` of a tile. The group has its d at
-/// `group`, where that is not null.
+/// The scale of block `block` of row `row` of a tile, whose group has `group`.
 template <WeightFormat format>
-LLAMAC_DEVICE BlockScale<format>
-scaleOf(const uint8_t *tile, const uint8_t *group, int row, int block) {
+LLAMAC_DEVICE BlockScale<format> scaleOf(const uint8_t *tile, uint32_t group,
+                                         int row, int block) {
   constexpr int bytes = scaleBytes(format);
   const uint8_t *own = tile + tileScales(format) + (2 * row + block) * bytes;
-  BlockScale<format> result{};
   if constexpr (bytes == 4)
-    result.own = vectorAt<const uint32_t>(own);
+    return {vectorAt<const uint32_t>(own), group};
   else if constexpr (bytes == 2)
-    result.own = vectorAt<const uint16_t>(own);
+    return {vectorAt<const uint16_t>(own), group};
   else
-    result.own = *own;
-  if constexpr (groupScaleBytes(format) != 0)
-    if (group != nullptr)
-      result.group = groupScaleOf<format>(group, row);
-  return result;
+    return {*own, group};
 }
 
 /// What a lane takes of a row at a time.
 template <WeightFormat format, bool = hasScales(format)> struct WeightChunk {
   ShareValues<format> values;
   BlockScale<format> scales[2]; ///< Of its two blocks.
+
+  /// `values` of row `row` of a tile, whose group has `group`.
+  static LLAMAC_DEVICE WeightChunk of(const ShareValues<format> &values,
+                                      const uint8_t *tile, uint32_t group,
+                                      int row) {
+    return {values,
+            {scaleOf<format>(tile, group, row, 0),
+             scaleOf<format>(tile, group, row, 1)}};
+  }
 };
 template <WeightFormat format> struct WeightChunk<format, false> {
   Words4 values;
@@ -198,7 +193,7 @@ template <WeightFormat format> struct PackedWeight {
   static constexpr int span = chunkElements(format);
   static constexpr int fours = span / 4;
   static constexpr bool scaled = hasScales(format);
-  static constexpr bool shifted = BlockScale<format>::shifts;
+  static constexpr bool shifted = hasOffsets(format);
 
   const uint8_t *base;
   long outputs;
@@ -212,18 +207,13 @@ template <WeightFormat format> struct PackedWeight {
           base + output * depth * 2 + 16l * chunk))};
     } else {
       const int row = output % tileRows, tile = chunk / 4;
-      const uint8_t *group =
-          base + output / tileRows * unitBytes(format, depth) +
-          long(tile / groupTiles(format)) * groupBytes(format);
-      const uint8_t *at = group + tile % groupTiles(format) * tileBytes(format);
-      const uint8_t *groupScales =
-          group + groupTiles(format) * tileBytes(format);
-      WeightChunk<format> result{
-          ShareValues<format>::inMemory(at, 4 * row + chunk % 4), {}};
-#pragma unroll
-      for (int block = 0; block < 2; ++block)
-        result.scales[block] = scaleOf<format>(at, groupScales, row, block);
-      return result;
+      const uint8_t *tiles =
+          base + output / tileRows * unitBytes(format, depth);
+      const uint8_t *own = tiles + tileOffset(format, tile);
+      return WeightChunk<format>::of(
+          ShareValues<format>::inMemory(own, 4 * row + chunk % 4), own,
+          groupScaleOf<format>(tiles + groupScalesOffset(format, tile), row),
+          row);
     }
   }
 };

@@ -165,6 +165,19 @@ constexpr int shareElements = 16;
 /// Elements that a 16-bit or 32-bit scale, or two of fewer bits, belong to.
 constexpr int scaleBlock = 32;
 
+/// Whether weights are scale * q + offset, with an offset that may not be 0.
+LLAMAC_CONSTEXPR bool hasOffsets(WeightFormat format) {
+  const ScaleCoding scales = infoOf(format).scales;
+  return scales == ScaleCoding::HalfPair || scales == ScaleCoding::Offset32 ||
+         scales == ScaleCoding::Offset16;
+}
+
+/// Whether 16 columns have a scale of their own, not 32.
+LLAMAC_CONSTEXPR bool hasHalfScales(WeightFormat format) {
+  const ScaleCoding scales = infoOf(format).scales;
+  return scales == ScaleCoding::Signed16 || scales == ScaleCoding::Offset16;
+}
+
 /// Where the high bits of elements 2i of eight e are.
 LLAMAC_CONSTEXPR int highPlace(WeightFormat format, int eight, int i) {
   const FormatInfo info = infoOf(format);
@@ -241,6 +254,12 @@ LLAMAC_CONSTEXPR long tileOffset(WeightFormat format, long tile) {
          tile % groupTiles(format) * tileBytes(format);
 }
 
+/// Where what 256 columns have in common begins, of the group of tile `tile`.
+LLAMAC_CONSTEXPR long groupScalesOffset(WeightFormat format, long tile) {
+  return tile / groupTiles(format) * groupBytes(format) +
+         groupTiles(format) * tileBytes(format);
+}
+
 /// Whether rows of `depth` elements can be packed.
 LLAMAC_CONSTEXPR bool isPackableDepth(WeightFormat format, long depth) {
   const int unit = !hasScales(format)             ? 8
@@ -264,10 +283,14 @@ LLAMAC_CONSTEXPR long packedWeightBytes(WeightFormat format, long outputs,
   return roundUp(outputs, rows) / rows * unitBytes(format, depth);
 }
 
-/// Elements that a lane takes of a row at a time, 16 bytes of floats or a
-/// share, and how many times a row has so many.
+/// A lane takes a row in chunks, of 16 bytes of floats or a share: elements of
+/// one, bytes of its values, and how many a row has.
 LLAMAC_CONSTEXPR int chunkElements(WeightFormat format) {
   return hasScales(format) ? shareElements : 8;
+}
+LLAMAC_CONSTEXPR int chunkBytes(WeightFormat format) {
+  const FormatInfo info = infoOf(format);
+  return chunkElements(format) * (info.lowBits + info.highBits) / 8;
 }
 LLAMAC_CONSTEXPR long chunksOfRow(WeightFormat format, long depth) {
   return hasScales(format) ? roundUp(depth, tileColumns) / shareElements

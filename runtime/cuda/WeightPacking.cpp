@@ -266,8 +266,7 @@ static void packRow(int64_t depth, const uint8_t *source, int row,
         std::memcpy(tile + tileScales(format) + (2 * row + block) * bytes,
                     group.scales[2 * i + block], bytes);
     }
-    std::memcpy(out + groupTiles(format) * tileBytes(format) +
-                    row * sharedBytes,
+    std::memcpy(out + groupScalesOffset(format, 0) + row * sharedBytes,
                 group.shared, sharedBytes);
     out += groupBytes(format);
   }

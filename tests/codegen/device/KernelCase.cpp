@@ -156,8 +156,7 @@ static double halfAt(const uint8_t *at) {
 static double offsetOf(WeightFormat format, int64_t depth,
                        const uint8_t *packed, int64_t row, int64_t k) {
   const ScaleCoding coding = infoOf(format).scales;
-  if (coding != ScaleCoding::HalfPair && coding != ScaleCoding::Offset32 &&
-      coding != ScaleCoding::Offset16)
+  if (!hasOffsets(format))
     return 0;
   const uint8_t *tiles = packed + row / tileRows * unitBytes(format, depth);
   const int64_t ofTile = row % tileRows;
@@ -166,10 +165,9 @@ static double offsetOf(WeightFormat format, int64_t depth,
       (2 * ofTile + k % tileColumns / scaleBlock) * scaleBytes(format);
   if (coding == ScaleCoding::HalfPair)
     return halfAt(own + 2);
-  const int64_t group = k / groupColumns(format);
-  const double dmin = halfAt(tiles + group * groupBytes(format) +
-                             groupTiles(format) * tileBytes(format) +
-                             ofTile * groupScaleBytes(format) + 2);
+  const double dmin =
+      halfAt(tiles + groupScalesOffset(format, k / tileColumns) +
+             ofTile * groupScaleBytes(format) + 2);
   return -dmin *
          (coding == ScaleCoding::Offset32 ? own[1] : own[k % 32 / 16] >> 4);
 }
