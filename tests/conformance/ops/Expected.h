@@ -39,6 +39,10 @@ using ExpectedRow = std::vector<Expected>;
 inline constexpr double sumError = 0x1p-19;
 inline constexpr double roundError = 0x1p-22;
 
+/// Devices may give 0 for a number that fp32 has with fewer digits only, also
+/// for one that others multiply after it.
+inline constexpr double flushError = 0x1p-126;
+
 /// Activations as a test made them.
 enum class Activations {
   Grid,   ///< Exact in bf16, and in 8 bits by blocks: see gridFloats().

@@ -12,7 +12,10 @@
 
 #include "absl/strings/str_join.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
+#include <numbers>
 #include <set>
 
 namespace llamac::conformance {
@@ -89,6 +92,35 @@ TEST(ConformanceCases, FindAWrongOp) {
         found |= !mismatch(results[i], expected[i], seeded->outWidth).empty();
       EXPECT_TRUE(found) << "not found within the bounds of " << device.name;
     }
+  }
+}
+
+// Approximate instructions of a GPU give 0 where fp32 has fewer digits.
+TEST(ConformanceCases, BearAReciprocalThatIsFlushed) {
+  const auto flush = [](double value) {
+    return std::abs(value) < std::numeric_limits<float>::min() ? 0 : value;
+  };
+  for (const bool isGelu : {false, true}) {
+    const OpCase &test = caseNamed(isGelu ? "pointwise_gelu_w202_r66"
+                                          : "pointwise_gated_w202_r66");
+    const std::vector<float> &a = test.steps[0].inputs.at("a");
+    const std::vector<float> &b = test.steps[0].inputs.at("b");
+    std::vector<float> right(a.size()), wrong(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double x = a[i];
+      const double u =
+          std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      const double reciprocal = 1 / (1 + std::exp(isGelu ? -2 * u : -x));
+      right[i] = static_cast<float>(flush(flush(reciprocal) * x * b[i]));
+      // Many times what may be lost.
+      const bool isLost = right[i] == 0 && flush(reciprocal * x * b[i]) != 0;
+      wrong[i] =
+          isLost ? static_cast<float>(9 * flushError * x * b[i]) : right[i];
+    }
+    EXPECT_NE(wrong, right) << "the case has no such number";
+    const auto expected = test.expected(opDevices()[0].numerics);
+    EXPECT_EQ(mismatch(right, expected[0], test.program->outWidth), "");
+    EXPECT_NE(mismatch(wrong, expected[0], test.program->outWidth), "");
   }
 }
 

@@ -316,9 +316,11 @@ static OpCase pointwiseCase(const std::string &name,
                                            ? program->weights[0].values()
                                            : std::vector<double>();
     for (size_t i = 0; i < a.size(); ++i) {
-      const double value =
-          function.compute(a[i], function.isVector ? vector[i % width] : b[i]);
-      rows[i / width].push_back({value, function.error * std::abs(value)});
+      const double x = a[i], y = function.isVector ? vector[i % width] : b[i];
+      const double value = function.compute(x, y);
+      // What the operands multiply may be flushed.
+      rows[i / width].push_back({value, function.error * std::abs(value) +
+                                            flushError * std::abs(x * y)});
     }
     return rows;
   });
@@ -378,9 +380,11 @@ static void addPointwiseCases(std::vector<OpCase> &cases) {
       for (const int64_t rows : {1, 5, 66}) {
         std::vector<float> a = normalFloats(rows * width, 11, 3);
         const std::vector<float> b = normalFloats(rows * width, 12);
-        // Where the exponential of silu overflows and where it vanishes.
+        // Where the exponential of silu overflows, where it vanishes, and where
+        // its reciprocal has fewer digits.
         a[0] = -120;
         a[1] = 120;
+        a[2] = -87.6F;
         cases.push_back(pointwiseCase(absl::StrCat(name, "_r", rows), program,
                                       function, a, b));
       }
