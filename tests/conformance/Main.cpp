@@ -24,13 +24,13 @@ using namespace llamac::conformance;
 
 /// Writes what the suite needs to run on a GPU where no compiler is; for sim,
 /// the same kernels for a fake GPU, and those of the sources beside.
-static absl::Status record(const std::string &target,
-                           const std::string &folder) {
+static absl::Status record(const std::string &target, const std::string &folder,
+                           const std::vector<std::string> &tests) {
   CompileOptions options;
   options.target = target;
   options.gpu = defaultGpuSpec().name;
   CompiledPlans plans(options);
-  LLAMAC_RETURN_IF_ERROR(recordPlans(plans, folder));
+  LLAMAC_RETURN_IF_ERROR(recordPlans(plans, folder, tests));
   if (target != "sim")
     return absl::OkStatus();
   for (const SourceFile &source : {wrappersSource(), bandwidthSource()}) {
@@ -44,11 +44,12 @@ static absl::Status record(const std::string &target,
   return absl::OkStatus();
 }
 
-/// conformance_tests [--record cuda|sim FOLDER]
+/// conformance_tests [--record cuda|sim FOLDER [TEST...]]
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc == 4 && std::strcmp(argv[1], "--record") == 0) {
-    const absl::Status status = record(argv[2], argv[3]);
+  if (argc >= 4 && std::strcmp(argv[1], "--record") == 0) {
+    const absl::Status status =
+        record(argv[2], argv[3], {argv + 4, argv + argc});
     if (!status.ok())
       std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
     return static_cast<int>(exitCode(status));

@@ -50,10 +50,12 @@ const std::vector<OpCase> &opCases() {
   return cases;
 }
 
-std::vector<ProgramUse> programsOf(const std::string &model) {
+std::vector<ProgramUse> programsOf(const std::string &model,
+                                   const std::set<std::string> &chosen) {
   std::vector<ProgramUse> uses;
   for (const OpCase &test : opCases()) {
-    if (test.program->model.name != model)
+    if (test.program->model.name != model ||
+        (!chosen.empty() && !chosen.contains(test.name)))
       continue;
     auto use = std::find_if(uses.begin(), uses.end(), [&](const auto &known) {
       return known.program == test.program;

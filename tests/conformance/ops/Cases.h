@@ -11,6 +11,8 @@
 
 #include "tests/conformance/ops/Expected.h"
 
+#include <set>
+
 namespace llamac::conformance {
 
 /// A program, the steps it is run for one after the other, and what each gives.
@@ -41,8 +43,13 @@ const std::vector<OpCase> &opCases();
 /// The one called `name`; ends the process when there is none.
 const OpCase &caseNamed(const std::string &name);
 
-/// The programs of the cases of one model, each with the rows of its steps.
-std::vector<ProgramUse> programsOf(const std::string &model);
+/// A test of the rows of case `many` by themselves is called "rowsPrefix many".
+inline constexpr char rowsPrefix[] = "rows_by_themselves_";
+
+/// The programs of the cases of one model, each with the rows of its steps:
+/// of all cases, or, where `chosen` has any, of those that it names.
+std::vector<ProgramUse> programsOf(const std::string &model,
+                                   const std::set<std::string> &chosen = {});
 
 /// A case of one step.
 OpCase oneStep(const std::string &name, std::shared_ptr<const Program> program,

@@ -127,7 +127,8 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
                               return new OpTest(loader, test);
                             });
     }
-    // Of row counts that have the same kernel on every target.
+    // Of row counts that have the same kernel on every target: who has that of
+    // the first has that of the second.
     static constexpr struct {
       const char *many, *few;
     } pairs[] = {
@@ -139,8 +140,8 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
     };
     for (const auto &[many, few] : pairs)
       testing::RegisterTest(("Conformance/" + row.name).c_str(),
-                            (std::string("rows_by_themselves_") + many).c_str(),
-                            nullptr, nullptr, __FILE__, __LINE__,
+                            (std::string(rowsPrefix) + many).c_str(), nullptr,
+                            nullptr, __FILE__, __LINE__,
                             [loader, &many = caseNamed(many),
                              &few = caseNamed(few)]() -> testing::Test * {
                               return new RowsTest(loader, many, few);

@@ -12,6 +12,7 @@
 #include "tests/conformance/ops/Cases.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,12 @@ namespace llamac::conformance {
 
 using Json = nlohmann::json;
 
-absl::Status recordPlans(PlanLibrary &library, const std::string &folder) {
+absl::Status recordPlans(PlanLibrary &library, const std::string &folder,
+                         const std::vector<std::string> &tests) {
+  std::set<std::string> chosen;
+  for (const std::string &test : tests)
+    chosen.insert(
+        caseNamed(std::string(absl::StripPrefix(test, rowsPrefix))).name);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::set<std::string> done;
@@ -31,7 +37,10 @@ absl::Status recordPlans(PlanLibrary &library, const std::string &folder) {
     if (!done.insert(model.name).second)
       continue;
     const std::string stem = absl::StrCat(folder, "/", model.name);
-    const auto made = library.get(model, programsOf(model.name));
+    const std::vector<ProgramUse> uses = programsOf(model.name, chosen);
+    if (uses.empty())
+      continue;
+    const auto made = library.get(model, uses);
     Json json;
     if (made.ok()) {
       std::filesystem::copy_file(

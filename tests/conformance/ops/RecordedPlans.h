@@ -15,8 +15,9 @@ namespace llamac::conformance {
 
 /// Writes the plan of every model of the cases to `folder`: MODEL.plan, and
 /// MODEL.json with where its parts are, or with the error of a model that the
-/// target does not take.
-absl::Status recordPlans(PlanLibrary &library, const std::string &folder);
+/// target does not take. Where `tests` names any, only what they need.
+absl::Status recordPlans(PlanLibrary &library, const std::string &folder,
+                         const std::vector<std::string> &tests);
 
 /// The plans that recordPlans() wrote.
 class RecordedPlans final : public PlanLibrary {
