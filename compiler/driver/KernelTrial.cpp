@@ -19,8 +19,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/WeightPacking.h"
 #include "runtime/engine/Sampler.h"
+#include "runtime/io/BlockScales.h"
 #include "runtime/io/Dequantize.h"
-#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -64,35 +64,7 @@ private:
   RandomStream stream;
 };
 
-/// Where a block of a quantised format has its scales, of type f16, and how
-/// large values of random bits are: `rms` times the scale at `scale`. That at
-/// `offset` is to be `offsetShare` of it for their mean to be 0.
-struct BlockScales {
-  DataType type;
-  float rms;
-  int scale;
-  int offset = -1;
-  float offsetShare = 0;
-  bool isExponent = false; ///< The scale is a byte of E8M0.
-};
-
 } // namespace
-
-static constexpr BlockScales blockScales[] = {
-    {DataType::Q8_0, 74, 0},
-    {DataType::Q4_0, 4.6F, 0},
-    {DataType::Q4_1, 4.6F, 0, 2, -7.5F},
-    {DataType::Q5_0, 9.2F, 0},
-    {DataType::Q5_1, 9.2F, 0, 2, -15.5F},
-    {DataType::Q4_K, 260, 0, 2, 7.5F},
-    {DataType::Q5_K, 520, 0, 2, 15.5F},
-    {DataType::Q6_K, 1370, 208},
-    {DataType::Q2_K, 13.9F, 80, 82, 1.5F},
-    {DataType::Q3_K, 43, 108},
-    {DataType::IQ4_NL, 67, 0},
-    {DataType::IQ4_XS, 1250, 0},
-    {DataType::MXFP4, 2.9F, 0, -1, 0, true},
-};
 
 /// The stored bytes of a row of `cols` weights whose products with numbers
 /// around 1 add up to such.
@@ -101,7 +73,7 @@ static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
   Numbers random(seed);
   std::vector<uint8_t> bytes(dataTypeBytes(type, cols));
   const auto rms = 1 / std::sqrt(static_cast<float>(cols));
-  if (!isBlockFormat(type) || type == DataType::MXFP8) {
+  if (!takesRandomBits(type)) {
     std::vector<float> row(cols);
     for (float &weight : row)
       weight = random.uniform(1.7F * rms);
@@ -112,24 +84,9 @@ static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
     const uint64_t bits = random.bits();
     std::memcpy(&bytes[at], &bits, std::min(sizeof bits, bytes.size() - at));
   }
-  const BlockScales *scales = llvm::find_if(
-      blockScales, [&](const auto &known) { return known.type == type; });
   const size_t blockBytes = dataTypeInfo(type).blockBytes;
-  for (size_t at = 0; at < bytes.size(); at += blockBytes) {
-    const float scale = (1.25F + random.uniform(0.25F)) * rms / scales->rms;
-    if (scales->isExponent) {
-      bytes[at + scales->scale] =
-          static_cast<uint8_t>(127 + std::lround(std::log2(scale)));
-      continue;
-    }
-    auto store = [&](int place, float value) {
-      const uint16_t half = f32ToF16(value);
-      std::memcpy(&bytes[at + place], &half, sizeof half);
-    };
-    store(scales->scale, scale);
-    if (scales->offset >= 0)
-      store(scales->offset, scale * scales->offsetShare);
-  }
+  for (size_t at = 0; at < bytes.size(); at += blockBytes)
+    setBlockScales(type, (1.25F + random.uniform(0.25F)) * rms, &bytes[at]);
   return bytes;
 }
 

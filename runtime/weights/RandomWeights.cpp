@@ -8,12 +8,10 @@
 
 #include "runtime/weights/RandomWeights.h"
 
-#include "runtime/base/Status.h"
+#include "runtime/io/BlockScales.h"
 #include "runtime/io/Dequantize.h"
 #include "runtime/io/FloatBits.h"
 #include "runtime/plan/PlanConfig.h"
-
-#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <cmath>
@@ -60,6 +58,18 @@ static void fillFloats(const RowNumbers &numbers, float mean, float deviation,
         mean + scale * static_cast<float>(static_cast<int32_t>(numbers.at(i)));
 }
 
+/// Blocks of random bits, but for their scales.
+static void fillBits(const RowNumbers &numbers, DataType type, float deviation,
+                     int64_t count, uint8_t *out) {
+  const uint64_t bytes = dataTypeBytes(type, count);
+  for (uint64_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+    const uint32_t bits = numbers.at(static_cast<int64_t>(at / sizeof bits));
+    std::memcpy(out + at, &bits, std::min(sizeof bits, bytes - at));
+  }
+  for (uint64_t at = 0; at < bytes; at += dataTypeInfo(type).blockBytes)
+    setBlockScales(type, deviation, out + at);
+}
+
 /// Blocks of q8_0 or q4_0: GGUF has the scale, then the values.
 static void fillBlocks(const RowNumbers &numbers, DataType type,
                        float deviation, int64_t count, uint8_t *out) {
@@ -81,16 +91,13 @@ static void fillBlocks(const RowNumbers &numbers, DataType type,
   }
 }
 
-absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
-                                     int64_t part, uint64_t seed) {
+RowSource randomRows(const schema::WeightT &weight, int64_t part,
+                     uint64_t seed) {
   const DataType type = fromPlan(weight.type);
-  if (!canQuantizeTo(type))
-    return unsupportedError(
-        absl::StrCat("random weights: there are none in ", dataTypeName(type),
-                     "; compile with --weights ", weightOptionNames()));
   const MatrixShape whole = wholeShape(weight);
   const bool isNorm = whole.rows == 1;
-  const bool hasBlocks = type == DataType::Q8_0 || type == DataType::Q4_0;
+  const bool hasBits = takesRandomBits(type);
+  const bool isSimple = type == DataType::Q8_0 || type == DataType::Q4_0;
   const int64_t cols = whole.cols;
   const float mean = isNorm ? 1 : 0;
   const float deviation =
@@ -101,12 +108,14 @@ absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
   const uint64_t begin = dataTypeBytes(type, origin.col);
   const uint64_t rowBytes = dataTypeBytes(type, weight.cols);
   return [=](int64_t first, int64_t count, uint8_t *out) {
-    std::vector<float> values(hasBlocks ? 0 : cols);
+    std::vector<float> values(hasBits ? 0 : cols);
     std::vector<uint8_t> row(dataTypeBytes(type, cols));
     for (int64_t i = 0; i < count; ++i) {
       const RowNumbers numbers(key, origin.row + first + i);
-      if (hasBlocks) {
+      if (isSimple) {
         fillBlocks(numbers, type, deviation, cols, row.data());
+      } else if (hasBits) {
+        fillBits(numbers, type, deviation, cols, row.data());
       } else {
         fillFloats(numbers, mean, deviation, cols, values.data());
         quantizeRow(type, values.data(), cols, row.data());

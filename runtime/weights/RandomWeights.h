@@ -11,8 +11,6 @@
 
 #include "runtime/weights/WeightPacker.h"
 
-#include "absl/status/statusor.h"
-
 #include <cstdint>
 
 namespace llamac {
@@ -20,10 +18,10 @@ namespace llamac {
 /// Random rows of part `part` of `weight`, whose whole depends on `seed` and
 /// its name alone and is the same on every machine: uniform numbers of mean 0
 /// and variance 1 / cols for a matrix, which preserve the size of activations,
-/// and from 0.9 to 1.1 for a norm's gain. Block formats have one scale.
-/// Unsupported error for a format that quantizeRow does not write.
-absl::StatusOr<RowSource> randomRows(const schema::WeightT &weight,
-                                     int64_t part, uint64_t seed);
+/// and from 0.9 to 1.1 for a norm's gain. Block formats have one scale, and
+/// those of GGUF that have others within it random ones.
+RowSource randomRows(const schema::WeightT &weight, int64_t part,
+                     uint64_t seed);
 
 } // namespace llamac
 
