@@ -3,7 +3,7 @@
 # LLVM nor a network: one command where llamac is built, one where the GPU is.
 #
 #   scripts/gpu_check.sh pack FOLDER      all that is needed there, under 60 MB
-#   FOLDER/gpu_check.sh [--quick] [OUT]   results.json and results.md in OUT
+#   FOLDER/gpu_check.sh [OPTIONS] [OUT]   results.json and results.md in OUT
 #   scripts/gpu_check.sh dry-run FOLDER   both, on a fake driver
 #   scripts/gpu_check.sh compare OLD NEW  the ratios of two results.json
 #

@@ -15,11 +15,12 @@ from functools import partial
 import answers
 import conformance
 import process
+import profiler
 import ranks
 import report
 import roofline
 from process import ProgramError, TimeOver
-from shapes import BITS, SHAPES
+from shapes import SHAPES
 
 # Seconds of all, of a case of conformance without a result, and of any other program in units of that.
 BUDGET, QUICK_BUDGET = 520, 170
@@ -36,9 +37,16 @@ WORKLOAD = ["--prompt-tokens", "32", "--gen-tokens", "127", "--warm-ups", "5", "
 POINTS = ["--prompt-tokens", "128,8064", "--batch", "1,16", "--gen-tokens", "64", "--warm-ups", "1", "--repeat", "3"]
 # Of a model that takes long to load: the workload's length is a point of the one process.
 LARGE_POINTS = ["--prompt-tokens", "32,128,8064", "--batch", "1,16", "--gen-tokens", "127"]
+# Of more sequences than a long context leaves memory for.
+WIDE_POINTS = ["--prompt-tokens", "128", "--batch", "32,64,128", "--gen-tokens", "64", "--warm-ups", "1"]
+# The published measurement of throughput: so many requests at once, 128 tokens in and 128 out. The last also with
+# --batch-invariant.
+THROUGHPUT, SEQUENCES = ["--prompt-tokens", "128", "--gen-tokens", "128"], (1, 16, 32, 64, 128)
 # Of the dry run.
-TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "3", "--warm-ups", "1", "--repeat", "2"]
-TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,4", "--gen-tokens", "4"]
+TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "2"]
+TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,2", "--gen-tokens", "2"]
+TINY_WIDE_POINTS = ["--prompt-tokens", "8", "--batch", "3,4", "--gen-tokens", "2"]
+TINY_THROUGHPUT, TINY_SEQUENCES = ["--prompt-tokens", "8", "--gen-tokens", "3"], (1, 4)
 TINY_PEERS = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"]
 
 
@@ -65,8 +73,8 @@ class Check:
         if not self.env.get("LLAMAC_NVRTC_PATH") and (nvrtc := process.nvrtc_folder()):
             self.env["LLAMAC_NVRTC_PATH"] = nvrtc
         self.gpu = ["--gpu-index", str(options.gpu_index)]
-        command = [os.path.join(folder, "bin", "gpu_tests"), os.path.join(folder, "conformance"), *self.gpu]
-        self.suite = conformance.Suite(command, self.env, self.limit)
+        self.suite_command = [os.path.join(folder, "bin", "gpu_tests"), os.path.join(folder, "conformance")]
+        self.suite = conformance.Suite([*self.suite_command, *self.gpu], self.env, self.limit)
         self.cases = []
         self.start = time.monotonic()
         self.step_end = self.start + self.budget
@@ -76,7 +84,13 @@ class Check:
         plans = self.package["plans"]
         first, *large = self.package["shapes"]
         plain = {plan["shape"]: plan for plan in plans if plan["weights"] == "bf16"}
+        wide = {plan["shape"]: plan for plan in self.package["wide"]}
         yield "machine", self.machine, 0.1
+        if self.options.profile:
+            yield "bandwidth", self.bandwidth, 0.2
+            for shape, plan in plain.items():
+                yield f"profile {shape}", partial(self.profile, plan), 0.5
+            return
         yield "wrappers", self.wrappers, 0.2
         yield "compile", self.compile, 0.25
         yield "ops", self.ops, 0.25
@@ -89,15 +103,20 @@ class Check:
         for shape in large:
             yield f"decode {shape} bf16", partial(self.decode, plain[shape]), 0.3
             yield f"kernels {shape}", partial(self.kernels, plain[shape]), 0.3
+        for shape in (*large, first):
+            yield f"batches {shape}", partial(self.batches, wide[shape]), 0.2
+        for shape in (*large, first):
+            yield f"throughput {shape}", partial(self.throughput, wide[shape]), 0.3
+        yield f"answers {first}", partial(self.answers, plain[first]), 0.2
+        yield f"rows {first}", partial(self.rows, plain[first]), 0.2
+        yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
+        for shape in (*large, first):
+            for plan in plans:
+                if plan["shape"] == shape and plan["weights"] != "bf16":
+                    yield f"decode {shape} {plan['weights']}", partial(self.decode, plan), 0.3
         for shape in self.package["shapes"]:
             for command in ("decode", "products", "attention"):
                 yield f"peer {command} {shape}", partial(self.peer_of, command, shape), 0.3
-        for plan in plans:
-            if plan["weights"] != "bf16":
-                yield f"decode {plan['shape']} {plan['weights']}", partial(self.decode, plan), 0.3
-        yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
-        yield f"answers {first}", partial(self.answers, plain[first]), 0.2
-        yield f"rows {first}", partial(self.rows, plain[first]), 0.2
         yield f"ranks {first}", partial(self.ranks, plain[first]), 0.2
         for tool in ("memcheck", "synccheck"):
             yield tool, partial(self.sanitize, tool), 0.3
@@ -115,7 +134,9 @@ class Check:
                 # Without a GPU nothing else works either.
                 print(f"gpu_check.sh: error: gpu_tests: {listed.describe(self.limit)}", file=sys.stderr)
                 return listed.code if listed.code > 0 else 1
-            self.cases = conformance.parse_list(listed.out)
+            packed = self.package["cases"]
+            cases = conformance.parse_list(listed.out)
+            self.cases = [case for case in cases if case.startswith("Wrappers/") or conformance.is_of(case, packed)]
             for name, work, share in self.steps():
                 self.step(name, work, share * self.budget)
         self.results.pop("running", None)
@@ -150,14 +171,19 @@ class Check:
         """Seconds of this step."""
         return self.step_end - time.monotonic()
 
-    def call(self, *command, env=None):
-        """The standard output of a program."""
+    def outcome(self, *command, env=None):
+        """What became of a program, and the seconds that it had."""
         limit = min(self.limit * PROGRAM_LIMITS, self.left())
         if limit < 2:
             raise TimeOver
         outcome = process.run(command, env or self.env, limit)
         if outcome.late and limit < self.limit * PROGRAM_LIMITS:
             raise TimeOver(f"not done after {limit:.0f} s")
+        return outcome, limit
+
+    def call(self, *command, env=None):
+        """The standard output of a program."""
+        outcome, limit = self.outcome(*command, env=env)
         if not outcome.succeeded:
             raise ProgramError(outcome.describe(limit))
         return outcome.out
@@ -215,14 +241,19 @@ class Check:
         size = "1" if self.dry else "4096"
         self.results["bandwidth"] = json.loads(self.call(self.program("gpu_tests"), "--bandwidth", size, *self.gpu))
 
+    def bench_command(self, plan, *flags):
+        return [self.program("llamac-run"), "bench", self.plan_path(plan), "--random-weights", "1", *self.gpu, *flags]
+
+    def bench_lines(self, plan, *flags):
+        return [json.loads(line) for line in self.call(*self.bench_command(plan, "--json", *flags)).splitlines()]
+
     def bench(self, plan, flags):
-        command = [self.program("llamac-run"), "bench", self.plan_path(plan), "--random-weights", "1", "--json"]
-        rows = [json.loads(line) for line in self.call(*command, *self.gpu, *flags).splitlines()]
+        rows = self.bench_lines(plan, *flags)
         read = self.results.get("bandwidth", {}).get("read_gb_s")
         for row in rows:
             keys = (row["prompt_tokens"] + row["gen_tokens"] / 2) * row["batch"]
             row |= {"shape": plan["shape"], "weights": plan["weights"]}
-            row["gb_per_step"] = bytes_per_step(plan["shape"], plan["weights"], keys) / 1e9
+            row["gb_per_step"] = SHAPES[plan["shape"]].bytes_per_step(plan["bits"], keys) / 1e9
             row["share"] = row["gb_per_step"] / row["step_ms"] * 1e3 / read if read else None
         return rows
 
@@ -236,6 +267,42 @@ class Check:
         """Several depths and batches, all of one process: the weights are made once."""
         points = POINTS if plan["shape"] == self.package["shapes"][0] else LARGE_POINTS
         self.results.setdefault("decode", []).extend(self.bench(plan, TINY_POINTS if self.dry else points))
+
+    def batches(self, plan):
+        """Decode of many sequences."""
+        rows = self.bench(plan, TINY_WIDE_POINTS if self.dry else WIDE_POINTS)
+        self.results.setdefault("decode", []).extend(rows)
+
+    def throughput(self, plan):
+        """Tokens of all answers over the time of prompts and answers, of requests that come at once."""
+        rows = self.results.setdefault("throughput", [])
+        sequences = TINY_SEQUENCES if self.dry else SEQUENCES
+        for count, invariant in [*((count, []) for count in sequences), (sequences[-1], ["--batch-invariant"])]:
+            flags = [*(TINY_THROUGHPUT if self.dry else THROUGHPUT), *invariant]
+            (row,) = self.bench_lines(plan, "--requests", str(count), "--batch", str(count), *flags)
+            row |= {"shape": plan["shape"], "weights": plan["weights"], "batch_invariant": bool(invariant)}
+            rows.append(row)
+
+    def profile(self, plan):
+        """What Nsight Compute tells of the largest kernels."""
+        program = find_tool("ncu", self.env)
+        if not program:
+            self.results["profile"] = profiler.MISSING
+            raise ProgramError(profiler.MISSING)
+        for work, flags in (profiler.TINY_WORKS if self.dry else profiler.WORKS).items():
+            found = self.bench_lines(plan, "--kernels", *flags)
+            largest = profiler.largest(found, work)
+            log = os.path.join(self.out, f"ncu-{plan['shape']}-{work}.csv".replace(" ", "-"))
+            command = [program, *profiler.options(largest, log), *self.bench_command(plan, *flags)]
+            outcome, limit = self.outcome(*command)
+            text = profiler.read(log)
+            if profiler.NO_PERMISSION in text + outcome.out + outcome.err:
+                self.results["profile"] = profiler.REFUSED
+                raise ProgramError(profiler.REFUSED)
+            if not outcome.succeeded:
+                raise ProgramError(outcome.describe(limit))
+            rows = profiler.rows(text, largest)
+            self.results.setdefault("profile", []).extend({"shape": plan["shape"], "work": work} | row for row in rows)
 
     def tokens(self, shape, count):
         return ",".join(str((7919 * i + 11) % SHAPES[shape].vocab) for i in range(count))
@@ -328,11 +395,19 @@ class Check:
         if row["difference"]:
             raise ProgramError(f"the first launch whose rows differ: {row['difference']}")
 
+    def has_two_gpus(self):
+        """Of which two ranks have one each."""
+        command = [*self.suite_command, "--gpu-index", "1", "--gtest_list_tests"]
+        return process.run(command, self.env, self.limit).succeeded
+
     def ranks(self, plan):
-        """Logits of two ranks, which may share the GPU, beside one's; in a prompt and token by token, twice."""
+        """Logits of two ranks, which share a GPU where there is no other, beside one's; in a prompt and token by
+        token, twice."""
+        gpus = 2 if self.has_two_gpus() else 1
         shared = self.env | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
         split = os.path.join(self.folder, self.package["ranks"])
-        history = self.tokens(plan["shape"], 12)
+        length = 3 if self.dry else 12
+        history = self.tokens(plan["shape"], length)
         rows = self.results["ranks"] = []
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "logits.npy")
@@ -341,25 +416,26 @@ class Check:
                 self.write_logits(path, history, chunk, out, env)
                 return ranks.logits(out)
 
-            for chunk in (12, 1):
+            for chunk in (length, 1):
                 try:
                     found = logits_of(split, chunk, shared)
                 except ProgramError as error:
-                    # Without NCCL, or with one that has no two ranks on a GPU.
-                    if "libnccl" not in str(error) and "ncclCommInitRank" not in str(error):
+                    reason = ranks.why_not(str(error), gpus)
+                    if not reason:
                         raise
-                    self.results["ranks"] = f"not run: {error}"
+                    self.results["ranks"] = f"not run: {reason}"
                     return
                 is_same = logits_of(split, chunk, shared) == found
                 apart = ranks.difference(found, logits_of(self.plan_path(plan), chunk))
-                rows.append({"shape": plan["shape"], "chunk": chunk, "difference": apart, "same_bits_twice": is_same})
+                row = {"shape": plan["shape"], "gpus": gpus, "chunk": chunk, "difference": apart}
+                rows.append(row | {"same_bits_twice": is_same})
         wrong = [row for row in rows if row["difference"] > ranks.TOLERANCE or not row["same_bits_twice"]]
         if wrong:
             raise ProgramError(f"expected logits within {ranks.TOLERANCE} of one rank's, the same twice, got {wrong}")
 
     def sanitize(self, tool):
         """Wrappers and an op of each family under compute-sanitizer, which the dry run has nothing for."""
-        program = None if self.dry else find_sanitizer(self.env)
+        program = None if self.dry else find_tool("compute-sanitizer", self.env)
         if not program:
             self.results["sanitizer"] = "no compute-sanitizer on PATH or in CUDA_HOME/bin"
             return
@@ -393,15 +469,7 @@ def kernel_rows(shape, launches):
     return rows
 
 
-def bytes_per_step(shape, weights, keys):
-    """What a step of decode reads at least: each matrix and norm once, and `keys` keys and values in 16 bits."""
-    s = SHAPES[shape]
-    layer = s.dim * s.head * (2 * s.heads + 2 * s.kv_heads) + 3 * s.dim * s.ffn
-    matrices = s.layers * layer + s.vocab * s.dim
-    norms = (2 * s.layers + 1) * s.dim * 4
-    return matrices * BITS[weights] / 8 + norms + keys * s.layers * s.kv_heads * s.head * 4
-
-
-def find_sanitizer(env):
+def find_tool(name, env):
+    """A program of CUDA's."""
     home = os.path.join(env["CUDA_HOME"], "bin") if env.get("CUDA_HOME") else ""
-    return shutil.which("compute-sanitizer", path=os.pathsep.join(filter(None, (env.get("PATH"), home))))
+    return shutil.which(name, path=os.pathsep.join(filter(None, (env.get("PATH"), home))))

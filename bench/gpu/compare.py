@@ -7,27 +7,40 @@ import json
 import sys
 
 
-def figures(results):
-    """{(what, unit): figure} of all that was measured. Of times less is better, of rates more."""
+def figures(results, shares=False):
+    """{(what, unit): figure} of all that was measured. Of times less is better, of rates more. With `shares` a time
+    is the share of the read bandwidth that its bytes have in it; those without bytes are left out."""
     found = {}
     bandwidth = results.get("bandwidth", {})
+    read = bandwidth.get("read_gb_s")
+
+    def add_time(name, unit, time, gigabytes, units_a_second):
+        if not shares:
+            found[name, unit] = time
+        elif gigabytes and time and read:
+            found[name, "% of read"] = 100 * gigabytes * units_a_second / time / read
+
     for kind in ("read", "copy"):
         if f"{kind}_gb_s" in bandwidth:
             found[f"bandwidth {kind}", "GB/s"] = bandwidth[f"{kind}_gb_s"]
     for row in results.get("workload", []):
         name = f"workload {row['shape']} {row['weights']} {row['cache']}"
-        found[name, "ms a step"] = row["step_ms"]
-        found[name, "s to load"] = row["load_s"]
+        add_time(name, "ms a step", row["step_ms"], row["gb_per_step"], 1e3)
+        add_time(name, "s to load", row["load_s"], 0, 1)
     for row in results.get("decode", []):
         name = f"decode {row['shape']} {row['weights']}, {row['prompt_tokens']} tokens x {row['batch']}"
-        found[name, "ms a step"] = row["step_ms"]
+        add_time(name, "ms a step", row["step_ms"], row["gb_per_step"], 1e3)
         found[name, "prefill tok/s"] = row["prefill_tok_s"]
+    for row in results.get("throughput", []):
+        steps = ", batch-invariant" if row["batch_invariant"] else ""
+        name = f"throughput {row['shape']} {row['weights']} x {row['sequences']}{steps}"
+        found[name, "tok/s"] = row["output_tok_s"]
     for row in results.get("kernels", []):
-        found[f"{row['shape']} {row['part']} {row['kernel']}", "us"] = row["us"]
+        add_time(f"{row['shape']} {row['part']} {row['kernel']}", "us", row["us"], row["bytes"] / 1e9, 1e6)
     for row in results.get("peers", []):
         name = f"peer {row['command']} {row['shape']}"
         if row["command"] == "decode":
-            found[name, "ms a token"] = row["ms_per_token"]
+            add_time(name, "ms a token", row["ms_per_token"], 0, 1)
         elif row["command"] == "attention":
             found[name, "TFLOP/s"] = row["tflops"]
         else:
@@ -36,23 +49,31 @@ def figures(results):
     return found
 
 
-def device(results):
+def card(results):
     bandwidth = results.get("bandwidth", {})
-    words = [bandwidth.get("device"), bandwidth.get("architecture"), results.get("machine")]
-    return ", ".join(word for word in words if word) or "a device that is not named"
+    words = [bandwidth.get("device"), bandwidth.get("architecture")]
+    return ", ".join(filter(None, words)) or "a device that is not named"
+
+
+def device(results):
+    """With its driver and clocks."""
+    return ", ".join(filter(None, (card(results), results.get("machine"))))
 
 
 def table(old, new):
-    """The ratios, and what only one of the two has."""
+    """The ratios, and what only one of the two has. Times of two cards are compared as shares of their bandwidths."""
     lines = []
+    shares = card(old) != card(new)
     if device(old) != device(new):
         lines += [f"**The devices differ: {device(old)} before, {device(new)} now.**", ""]
+    if shares:
+        lines += ["Times are shares of the read bandwidth measured in each run; those without bytes are left out.", ""]
     for name, results in (("OLD", old), ("NEW", new)):
         if results.get("dry_run"):
             lines += [f"{name} is of a dry run: its times mean nothing.", ""]
         if results.get("running"):
             lines += [f"{name} is not complete: it ended in step {results['running']}.", ""]
-    before, now = figures(old), figures(new)
+    before, now = figures(old, shares), figures(new, shares)
     lines += ["| what | unit | old | new | new / old |", "|---|---|---|---|---|"]
     for (what, unit), figure in now.items():
         if (what, unit) not in before:

@@ -62,6 +62,11 @@ def parse_list(output):
     return names
 
 
+def is_of(case, pattern):
+    """Whether the name of a case, without its device, is one of those that `pattern` matches; all are of none."""
+    return not pattern or re.fullmatch(pattern, case.split(".", 1)[1]) is not None
+
+
 def few(cases, count):
     """`count` cases of each family, which is named by the first two words: matmul_bf16, rms_norm."""
     families = {}

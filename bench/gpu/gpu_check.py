@@ -32,6 +32,14 @@ def number(kind, least, most=float("inf")):
     return parse
 
 
+def formats(text):
+    """A list of formats, as argparse takes it."""
+    found = text.split(",")
+    if unknown := set(found) - set(package.ALL_FORMATS):
+        raise argparse.ArgumentTypeError(f"expected some of {', '.join(package.ALL_FORMATS)}, got {unknown.pop()}")
+    return found
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
@@ -51,7 +59,19 @@ def make_parser(is_package):
         pack.add_argument("folder", metavar="FOLDER")
         run = verbs.add_parser("dry-run", help="packs a tiny model, and runs it on the fake driver of the tests")
         run.add_argument("folder", metavar="FOLDER")
+        run.add_argument("--cases", metavar="REGEX", help="of conformance, by their whole names (default: all)")
+        for packing in (pack, run):
+            packing.add_argument(
+                "--weights",
+                type=formats,
+                default=package.ALL_FORMATS,
+                metavar="FORMATS",
+                help=f"of the plans beside bf16, with commas between (default: {','.join(package.ALL_FORMATS[1:])})",
+            )
     run.add_argument("--quick", action="store_true", help="wrappers, a few ops and the 1B in bf16, in three minutes")
+    run.add_argument(
+        "--profile", action="store_true", help="in place of all else, what Nsight Compute tells of the largest kernels"
+    )
     run.add_argument("--gpu-index", type=number(int, 0, 1023), default=0, metavar="N", help="which GPU (default: 0)")
     run.add_argument(
         "--ops",
@@ -92,8 +112,11 @@ def main(arguments):
         if options.verb == "run":
             return check.Check(packed, options.out or packed, options).run()
         folder = os.path.abspath(options.folder)
-        package.pack(folder, dry=options.verb == "dry-run")
-        return check.Check(folder, folder, options).run() if options.verb == "dry-run" else 0
+        if options.verb == "pack":
+            package.pack(folder, options.weights)
+            return 0
+        package.pack(folder, options.weights, options.cases, dry=True)
+        return check.Check(folder, folder, options).run()
     except (OSError, ProgramError) as error:
         print(f"gpu_check.sh: error: {error}", file=sys.stderr)
         return 1

@@ -8,10 +8,12 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import asdict
+import tempfile
 
+import conformance
+import gguf_file
 from process import ProgramError
-from shapes import BITS, SHAPES
+from shapes import SHAPES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -21,12 +23,17 @@ PARAMS = {
     "1b": "tests/compiler/Inputs/shapes/llama-3.2-1b",
     "8b": "tests/compiler/Inputs/shapes/llama-3.1-8b",
 }
+# Formats of weights, the most telling first: those that llamac makes, and of the largest shape those of GGUF too.
+FORMATS = ("bf16", "q8_0", "q4_0", "mxfp8")
+ALL_FORMATS = (*FORMATS, *gguf_file.FORMATS)
+# Tokens of a sequence and sequences of a plan: for long contexts, for batches, and of the dry run.
+LONG, WIDE, TINY = ("16384", "16"), ("512", "128"), ("256", "4")
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
 
 
-def pack(folder, dry=False):
+def pack(folder, formats=ALL_FORMATS, cases=None, dry=False):
     """Copies programs and the libraries they need, and compiles the plans; none has weights. The package of a dry run
-    has a tiny model and runs on the fake driver."""
+    has a tiny model and the cases of conformance that `cases` matches, and runs on the fake driver."""
     build = os.path.abspath(os.environ.get("LLAMAC_BUILD", os.path.join(ROOT, "build")))
     programs = [os.path.join(build, *path) for path in (("bin", "llamac-run"), ("tests", "gpu_tests"))]
     for program in (*programs, os.path.join(build, "bin", "llamac"), os.path.join(build, "tests", "conformance_tests")):
@@ -35,30 +42,86 @@ def pack(folder, dry=False):
     for kind in ("bin", "lib", "plans", "python"):
         os.makedirs(os.path.join(folder, kind), exist_ok=True)
     for program in programs:
-        shutil.copy(program, os.path.join(folder, "bin"))
+        copy = shutil.copy(program, os.path.join(folder, "bin"))
+        if strip := shutil.which("strip"):
+            call(strip, copy)  # Symbols are a fifth of it.
         for name, library in libraries(program):
             shutil.copy(library, os.path.join(folder, "lib", name))
     for module in glob.glob(os.path.join(HERE, "*.py")):
         shutil.copy(module, os.path.join(folder, "python"))
     shutil.copy(os.path.join(ROOT, "scripts", "gpu_check.sh"), folder)
-    record(build, "cuda", os.path.join(folder, "conformance"))
-    shapes = ["tiny"] if dry else list(PARAMS)
-    plans = []
-    for shape in shapes:
-        for weights in BITS:
-            plan = {"shape": shape, "weights": weights, "file": f"plans/{shape}-{weights}.plan"}
-            compile_plan(build, shape, weights, "cuda", os.path.join(folder, plan["file"]))
-            plans.append(plan)
-    ranks = f"plans/{shapes[0]}-2-ranks.plan"
-    compile_plan(build, shapes[0], "bf16", "cuda", os.path.join(folder, ranks), "--ranks", "2")
-    environment = fake_driver(build, os.path.join(folder, "sim")) if dry else {}
+    chosen = chosen_cases(build, cases)
+    record(build, "cuda", os.path.join(folder, "conformance"), chosen)
+    facts = {"dry_run": dry, "environment": {}, "cases": cases}
+    with tempfile.TemporaryDirectory() as models:
+        compiler = Compiler(build, models)
+        facts |= plans(compiler, folder, formats, dry)
+        if dry:
+            facts["environment"] = fake_driver(compiler, os.path.join(folder, "sim"), facts, chosen)
     with open(os.path.join(folder, "check.json"), "w", encoding="utf-8") as f:
-        facts = {"dry_run": dry, "environment": environment, "plans": plans, "shapes": shapes, "ranks": ranks}
         json.dump(facts, f, indent=1)
     size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
     if size > MOST_BYTES and not dry:
         raise ProgramError(f"{folder}: expected at most {MOST_BYTES} bytes, got {size}")
     print(f"{folder}: {size / 1e6:.1f} MB")
+
+
+def plans(compiler, folder, formats, dry):
+    """Compiles them. Those that measure a format, those that measure batches, and one for two ranks."""
+    shapes = ["tiny"] if dry else list(PARAMS)
+    found, wide = [], []
+
+    def compiled(shape, weights, size, name, *flags):
+        file = f"plans/{name}.plan"
+        compiler.compile(shape, weights, "cuda", size, os.path.join(folder, file), *flags)
+        return file
+
+    def plan(shape, weights, size, name):
+        file = compiled(shape, weights, size, name)
+        return {"shape": shape, "weights": weights, "file": file, "bits": compiler.bits(shape, weights)}
+
+    for shape in shapes:
+        for weights in ALL_FORMATS if shape == shapes[-1] and not dry else FORMATS:
+            if weights == "bf16" or weights in formats:
+                found.append(plan(shape, weights, TINY if dry else LONG, f"{shape}-{weights}"))
+        if not dry:
+            wide.append(plan(shape, "bf16", WIDE, f"{shape}-wide"))
+    ranks = compiled(shapes[0], "bf16", TINY if dry else LONG, f"{shapes[0]}-2-ranks", "--ranks", "2")
+    # A tiny model has few tokens and sequences anyway.
+    return {"plans": found, "wide": wide or found[:1], "shapes": shapes, "ranks": ranks}
+
+
+class Compiler:
+    """llamac of a build; `folder` is for the models that have to be written."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+
+    def model(self, shape, weights):
+        """The model, and the option for its weights."""
+        path = os.path.join(self.folder, f"{shape}-{weights}.gguf")
+        if weights in gguf_file.FORMATS:
+            gguf_file.write(path, SHAPES[shape], weights)
+            return [path]
+        option = ["--weights", weights] if weights != "bf16" else []
+        if shape in PARAMS:
+            return [os.path.join(ROOT, PARAMS[shape]), *option]
+        with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as f:
+            json.dump(config(SHAPES[shape]), f)
+        return [self.folder, *option]
+
+    def call(self, verb, shape, weights, *flags):
+        return call(os.path.join(self.build, "bin", "llamac"), verb, *self.model(shape, weights), *flags)
+
+    def compile(self, shape, weights, target, size, path, *flags):
+        context, parallel = size
+        flags = ["--target", target, "-c", context, "--parallel", parallel, *flags]
+        self.call("compile", shape, weights, *flags, "--gpu", "sm_90a", "--no-weights", "-q", "-o", path)
+
+    def bits(self, shape, weights):
+        """Of a weight as the kernels read it, scales included."""
+        fits = json.loads(self.call("plan", shape, weights, "--target", "cuda", "--gpu", "sm_90a", "--json"))
+        return 8 * (fits["memory"]["weights"] - SHAPES[shape].norm_bytes) / SHAPES[shape].weights
 
 
 def call(*command):
@@ -77,40 +140,53 @@ def libraries(program):
             yield words[0], words[2]
 
 
-def record(build, target, folder):
-    call(os.path.join(build, "tests", "conformance_tests"), "--record", target, folder)
+def chosen_cases(build, pattern):
+    """The cases of conformance whose names `pattern` matches; none for all."""
+    if not pattern:
+        return []
+    # The names are those of every device.
+    command = os.path.join(build, "tests", "conformance_tests"), "--gtest_list_tests"
+    cases = conformance.parse_list(call(*command, "--gtest_filter=Conformance/reference.*"))
+    found = [case.split(".", 1)[1] for case in cases if conformance.is_of(case, pattern)]
+    if not found:
+        raise ProgramError(f"--cases: expected a pattern of some case of conformance, got {pattern}")
+    return found
 
 
-def compile_plan(build, shape, weights, target, path, *flags):
-    if shape == "tiny":
-        model = os.path.join(os.path.dirname(path), "tiny")
-        os.makedirs(model, exist_ok=True)
-        with open(os.path.join(model, "params.json"), "w", encoding="utf-8") as f:
-            json.dump(params(SHAPES[shape]), f)
-    else:
-        model = os.path.join(ROOT, PARAMS[shape])
-    context, parallel = ("256", "4") if shape == "tiny" else ("16384", "16")
-    command = [os.path.join(build, "bin", "llamac"), "compile", model, "--no-weights", "--target", target]
-    command += ["--gpu", "sm_90a", "-c", context, "--parallel", parallel, "-q", "-o", path]
-    call(*command, *flags, *(["--weights", weights] if weights != "bf16" else []))
+def record(build, target, folder, cases):
+    call(os.path.join(build, "tests", "conformance_tests"), "--record", target, folder, *cases)
 
 
-def params(shape):
-    """Of Meta's format."""
-    named = {"dim": "dim", "layers": "n_layers", "heads": "n_heads", "kv_heads": "n_kv_heads", "vocab": "vocab_size"}
-    result = {named[field]: value for field, value in asdict(shape).items() if field in named}
-    return result | {"multiple_of": shape.ffn, "norm_eps": 1e-5, "rope_theta": 500000.0}
+def config(shape):
+    """Of Hugging Face's format."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": shape.dim,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head,
+        "intermediate_size": shape.ffn,
+        "vocab_size": shape.vocab,
+        "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "tie_word_embeddings": shape.tied,
+    }
 
 
-def fake_driver(build, folder):
+def fake_driver(compiler, folder, facts, cases):
     """The environment in which the fake driver of the tests runs the package; its kernels are those of plans for
     sim, which come to `folder`."""
-    record(build, "sim", folder)
-    for weights in BITS:
-        compile_plan(build, "tiny", weights, "sim", os.path.join(folder, f"tiny-{weights}.plan"))
-    compile_plan(build, "tiny", "bf16", "sim", os.path.join(folder, "tiny-2-ranks.plan"), "--ranks", "2")
+    record(compiler.build, "sim", folder, cases)
+    for plan in facts["plans"]:
+        path = os.path.join(folder, os.path.basename(plan["file"]))
+        compiler.compile(plan["shape"], plan["weights"], "sim", TINY, path)
+    path = os.path.join(folder, os.path.basename(facts["ranks"]))
+    compiler.compile("tiny", "bf16", "sim", TINY, path, "--ranks", "2")
     kernels = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".plan", ".sim")))
-    driver = os.path.join(build, "tests", "fake-cuda")
+    driver = os.path.join(compiler.build, "tests", "fake-cuda")
     folders = dict.fromkeys(("LLAMAC_NCCL_PATH", "LLAMAC_NVRTC_PATH", "LD_LIBRARY_PATH"), driver)
     # Too little for pages that lie far apart, which the fake has no sparse memory for.
     return {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_FAKE_MEMORY": str(4 << 30)} | folders

@@ -78,7 +78,9 @@ class Model(torch.nn.Module):
         self.all_rows = False  # Whether a prompt's rows all have logits.
         table = torch.randn(shape.vocab, shape.dim, device=device, dtype=dtype)
         self.embedding = torch.nn.Parameter(table, requires_grad=False)
-        self.head = torch.nn.Parameter(torch.randn_like(table) * shape.dim**-0.5, requires_grad=False)
+        self.head = self.embedding
+        if not shape.tied:
+            self.head = torch.nn.Parameter(torch.randn_like(table) * shape.dim**-0.5, requires_grad=False)
         self.norm = torch.nn.Parameter(torch.ones(shape.dim, device=device, dtype=dtype), requires_grad=False)
         self.layers = torch.nn.ModuleList(Layer(shape, capacity, dtype, device) for _ in range(shape.layers))
         self.register_buffer("frequencies", frequencies(shape).to(device))
@@ -215,7 +217,8 @@ def fill(model, seed):
             parameter.data[at : at + count] = part.to(parameter.dtype)
 
     take(model.embedding, ("tok_embeddings", s.vocab))
-    take(model.head, ("output", s.vocab))
+    if not s.tied:
+        take(model.head, ("output", s.vocab))
     model.norm.data[:] = random_weight("norm", 1, s.dim, seed, model.norm.device)[0]
     for i, layer in enumerate(model.layers):
         at = f"layers.{i}."

@@ -10,6 +10,19 @@ import struct
 # a part that is missing or another rank's changes logits by as much as they are.
 TOLERANCE = 3e-2
 
+# The first NCCL that two ranks may share a GPU with.
+SHARING_NCCL = "2.32"
+
+
+def why_not(error, gpus):
+    """Why there are no two ranks on so many GPUs; empty where `error` is a fault."""
+    if "libnccl" in error:
+        return error
+    # NCCL refuses the second rank as it makes the communicators.
+    if gpus < 2 and ("ncclCommInitRank" in error or "ncclGroupEnd" in error):
+        return f"two ranks on one GPU need NCCL {SHARING_NCCL}; {error}"
+    return ""
+
 
 def logits(path):
     """Those of a .npy file, of float32 in the machine's order."""

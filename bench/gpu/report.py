@@ -9,7 +9,8 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 
 
 def table(results):
-    parts = [head(results), conformance(results), decode(results), kernels(results)]
+    parts = [head(results), conformance(results), decode(results), throughput(results.get("throughput", []))]
+    parts += [kernels(results), profile(results.get("profile", []))]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
     parts += [answers(results.get("answers", [])), launch_rows(results.get("rows"))]
     parts += [ranks(results.get("ranks", [])), peers(results.get("peers", []))]
@@ -72,6 +73,15 @@ def decode(results):
     return rows_of([*header, "prefill tok/s", "load s"], rows)
 
 
+def throughput(rows):
+    cells = []
+    for row in rows:
+        steps = "batch-invariant" if row["batch_invariant"] else "the fastest"
+        name = [row["shape"], row["weights"], str(row["sequences"]), steps]
+        cells.append([*name, f"{row['output_tok_s']:.0f}", f"{row['seconds']:.2f}"])
+    return rows_of(["throughput of", "weights", "sequences", "steps", "tok/s", "s in all"], cells)
+
+
 def kernels(results):
     rows = []
     for row in results.get("kernels", []):
@@ -79,6 +89,23 @@ def kernels(results):
         rows.append(cells + [f"{row['us']:.1f}", f"{row['gb_s']:.0f}", f"{row['tflops']:.1f}"])
     lines = rows_of(["model", "of a", "kernel", "launches", "us each", "GB/s", "TFLOP/s"], rows)
     return [*lines, "", "![Roofline](roofline.svg)"] if lines and results.get("bandwidth") else lines
+
+
+def profile(rows):
+    if isinstance(rows, str):
+        return [f"Nsight Compute: {rows}."]
+
+    def percent(share):
+        return "-" if share is None else f"{share:.0f} %"
+
+    cells = []
+    for row in rows:
+        stalls = ", ".join(f"{name} {percent(100 * share)}" for name, share in row["stalls"]) or "-"
+        registers = "-" if row["registers"] is None else f"{row['registers']:.0f}"
+        figures = [percent(100 * row["time_share"]), percent(row["dram"]), percent(row["issue"]), registers, stalls]
+        cells.append([row["shape"], row["work"], row["kernel"], *figures])
+    header = ["model", "of", "kernel", "of its time", "DRAM", "issue slots busy", "registers", "warps wait for"]
+    return rows_of(header, cells)
 
 
 def fidelity(row):
@@ -123,8 +150,9 @@ def ranks(rows):
     cells = []
     for row in rows:
         same = "the same" if row["same_bits_twice"] else "others"
-        cells.append([row["shape"], str(row["chunk"]), f"{row['difference']:.2g}", same])
-    return rows_of(["two ranks of", "tokens a step", "logits apart from one rank's, of the largest", "bits again"], cells)
+        cells.append([row["shape"], str(row["gpus"]), str(row["chunk"]), f"{row['difference']:.2g}", same])
+    header = ["two ranks of", "GPUs", "tokens a step", "logits apart from one rank's, of the largest", "bits again"]
+    return rows_of(header, cells)
 
 
 def sanitizer(rows):
