@@ -292,7 +292,8 @@ class Check:
         for work, flags in (profiler.TINY_WORKS if self.dry else profiler.WORKS).items():
             found = self.bench_lines(plan, "--kernels", *flags)
             largest = profiler.largest(found, work)
-            log = os.path.join(self.out, f"ncu-{plan['shape']}-{work}.csv".replace(" ", "-"))
+            name = f"ncu {plan['shape']} {work}.csv".replace(" ", "-")
+            log = os.path.join(self.out, name)
             command = [program, *profiler.options(largest, log), *self.bench_command(plan, *flags)]
             outcome, limit = self.outcome(*command)
             text = profiler.read(log)

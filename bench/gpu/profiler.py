@@ -89,8 +89,9 @@ def rows(text, kernels):
         raise ProgramError(f"expected a table of ncu, got: {' '.join(lines[-3:]) or 'nothing'}")
     launches = {}
     for record in csv.DictReader(lines[head:], restval=""):
-        # The line of units has no name.
-        launches.setdefault(record.get("Kernel Name", ""), record)
+        # Without parameters, where it has them. The line of units has no name.
+        name = (record.get("Kernel Name") or "").split("(")[0]
+        launches.setdefault(name, record)
     found = []
     for kernel, (share, _) in kernels.items():
         record = launches.get(kernel, {})

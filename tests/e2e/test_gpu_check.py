@@ -316,6 +316,22 @@ class LaunchRows(unittest.TestCase):
 
 
 class Formats(support.TestCase):
+    @unittest.skipUnless(support.EXHAUSTIVE, "plans of whole models")
+    def test_a_package_has_a_plan_of_each_format(self):
+        folder = self.path("package")
+        result = gpu_check("pack", folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(os.path.join(folder, "check.json")) as f:
+            facts = json.load(f)
+        bits = {(plan["shape"], plan["weights"]): plan["bits"] for plan in facts["plans"]}
+        blocks = {"bf16": 16, "q8_0": 8.5, "q4_0": 4.5, "mxfp8": 8.25}
+        expected = {("1b", weights): each for weights, each in blocks.items()}
+        expected |= {("8b", weights): each for weights, each in (blocks | {"q4_k": 4.625, "q6_k": 6.5625}).items()}
+        self.assertEqual(bits, expected)
+        self.assertEqual([plan["shape"] for plan in facts["wide"]], facts["shapes"])
+        for plan in (*facts["plans"], *facts["wide"], {"file": facts["ranks"]}):
+            self.assertTrue(os.path.exists(os.path.join(folder, plan["file"])), plan)
+
     def test_bits_are_those_that_kernels_read(self):
         shape = dataclasses.replace(SHAPES["tiny"], dim=256, head=64, ffn=512, vocab=1024)
         for weights, bits in (("q4_k", 4.625), ("q6_k", 6.5625)):
@@ -354,7 +370,7 @@ class Profiler(unittest.TestCase):
             ["", "", "%", "%", "register/thread", "", "", "", ""],
             ["0", "gemv_a", "69.5", "11.25", "128", "1,500", "900", "100", "400"],
             ["1", "gemv_a", "1", "1", "1", "1", "1", "1", "1"],
-            ["2", "sample", "3", "n/a", "40", "", "", "", ""],
+            ["2", "sample(const float *)", "3", "n/a", "40", "", "", "", ""],
         ]
         text = "==PROF== Connected\n" + "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in table)
         gemv, sample = profiler.rows(text, self.KERNELS)
