@@ -134,15 +134,18 @@ class Check:
                 # Without a GPU nothing else works either.
                 print(f"gpu_check.sh: error: gpu_tests: {listed.describe(self.limit)}", file=sys.stderr)
                 return listed.code if listed.code > 0 else 1
-            packed = self.package["cases"]
-            cases = conformance.parse_list(listed.out)
-            self.cases = [case for case in cases if case.startswith("Wrappers/") or conformance.is_of(case, packed)]
+            self.cases = [case for case in conformance.parse_list(listed.out) if self.is_packed(case)]
             for name, work, share in self.steps():
-                self.step(name, work, share * self.budget)
+                if process.is_chosen(name, self.options.steps):
+                    self.step(name, work, share * self.budget)
         self.results.pop("running", None)
         self.save()
         print(report.table(self.results))
         return 1 if self.results["problems"] or self.results["left_out"] else 0
+
+    def is_packed(self, case):
+        """All wrappers are, and the cases of ops that were chosen."""
+        return case.startswith("Wrappers/") or process.is_chosen(conformance.short_name(case), self.package["cases"])
 
     def step(self, name, work, most):
         self.results["running"] = name

@@ -62,16 +62,16 @@ def parse_list(output):
     return names
 
 
-def is_of(case, pattern):
-    """Whether the name of a case, without its device, is one of those that `pattern` matches; all are of none."""
-    return not pattern or re.fullmatch(pattern, case.split(".", 1)[1]) is not None
+def short_name(case):
+    """Without the device."""
+    return case.split(".", 1)[1]
 
 
 def few(cases, count):
     """`count` cases of each family, which is named by the first two words: matmul_bf16, rms_norm."""
     families = {}
     for case in cases:
-        families.setdefault(tuple(case.split(".", 1)[1].split("_")[:2]), []).append(case)
+        families.setdefault(tuple(short_name(case).split("_")[:2]), []).append(case)
     chosen = set()
     for members in families.values():
         chosen |= {members[i * len(members) // count] for i in range(count)}

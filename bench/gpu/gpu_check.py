@@ -7,6 +7,7 @@ is built, run where the GPU is."""
 
 import argparse
 import os
+import re
 import sys
 
 import check
@@ -30,6 +31,15 @@ def number(kind, least, most=float("inf")):
         return value
 
     return parse
+
+
+def pattern(text):
+    """A regular expression, as argparse takes it."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"expected a regular expression, got {text}: {error}") from error
+    return text
 
 
 def formats(text):
@@ -59,7 +69,9 @@ def make_parser(is_package):
         pack.add_argument("folder", metavar="FOLDER")
         run = verbs.add_parser("dry-run", help="packs a tiny model, and runs it on the fake driver of the tests")
         run.add_argument("folder", metavar="FOLDER")
-        run.add_argument("--cases", metavar="REGEX", help="of conformance, by their whole names (default: all)")
+        run.add_argument(
+            "--cases", type=pattern, metavar="REGEX", help="of conformance, by their whole names (default: all)"
+        )
         for packing in (pack, run):
             packing.add_argument(
                 "--weights",
@@ -71,6 +83,9 @@ def make_parser(is_package):
     run.add_argument("--quick", action="store_true", help="wrappers, a few ops and the 1B in bf16, in three minutes")
     run.add_argument(
         "--profile", action="store_true", help="in place of all else, what Nsight Compute tells of the largest kernels"
+    )
+    run.add_argument(
+        "--steps", type=pattern, metavar="REGEX", help="only these, by the names in results.json (default: all)"
     )
     run.add_argument("--gpu-index", type=number(int, 0, 1023), default=0, metavar="N", help="which GPU (default: 0)")
     run.add_argument(
@@ -115,7 +130,7 @@ def main(arguments):
         if options.verb == "pack":
             package.pack(folder, options.weights)
             return 0
-        package.pack(folder, options.weights, options.cases, dry=True)
+        package.pack(folder, options.weights, options.cases, options.steps, dry=True)
         return check.Check(folder, folder, options).run()
     except (OSError, ProgramError) as error:
         print(f"gpu_check.sh: error: {error}", file=sys.stderr)

@@ -12,7 +12,7 @@ import tempfile
 
 import conformance
 import gguf_file
-from process import ProgramError
+from process import ProgramError, is_chosen
 from shapes import SHAPES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,9 +31,9 @@ LONG, WIDE, TINY = ("16384", "16"), ("512", "128"), ("256", "4")
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
 
 
-def pack(folder, formats=ALL_FORMATS, cases=None, dry=False):
+def pack(folder, formats=ALL_FORMATS, cases=None, steps=None, dry=False):
     """Copies programs and the libraries they need, and compiles the plans; none has weights. The package of a dry run
-    has a tiny model and the cases of conformance that `cases` matches, and runs on the fake driver."""
+    has a tiny model and the cases of conformance that `cases` matches, and runs `steps` on the fake driver."""
     build = os.path.abspath(os.environ.get("LLAMAC_BUILD", os.path.join(ROOT, "build")))
     programs = [os.path.join(build, *path) for path in (("bin", "llamac-run"), ("tests", "gpu_tests"))]
     for program in (*programs, os.path.join(build, "bin", "llamac"), os.path.join(build, "tests", "conformance_tests")):
@@ -57,7 +57,7 @@ def pack(folder, formats=ALL_FORMATS, cases=None, dry=False):
         compiler = Compiler(build, models)
         facts |= plans(compiler, folder, formats, dry)
         if dry:
-            facts["environment"] = fake_driver(compiler, os.path.join(folder, "sim"), facts, chosen)
+            facts["environment"] = fake_driver(compiler, os.path.join(folder, "sim"), facts, chosen, steps)
     with open(os.path.join(folder, "check.json"), "w", encoding="utf-8") as f:
         json.dump(facts, f, indent=1)
     size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
@@ -147,7 +147,7 @@ def chosen_cases(build, pattern):
     # The names are those of every device.
     command = os.path.join(build, "tests", "conformance_tests"), "--gtest_list_tests"
     cases = conformance.parse_list(call(*command, "--gtest_filter=Conformance/reference.*"))
-    found = [case.split(".", 1)[1] for case in cases if conformance.is_of(case, pattern)]
+    found = [name for name in map(conformance.short_name, cases) if is_chosen(name, pattern)]
     if not found:
         raise ProgramError(f"--cases: expected a pattern of some case of conformance, got {pattern}")
     return found
@@ -176,17 +176,18 @@ def config(shape):
     }
 
 
-def fake_driver(compiler, folder, facts, cases):
+def fake_driver(compiler, folder, facts, cases, steps):
     """The environment in which the fake driver of the tests runs the package; its kernels are those of plans for
     sim, which come to `folder`."""
     record(compiler.build, "sim", folder, cases)
     for plan in facts["plans"]:
         path = os.path.join(folder, os.path.basename(plan["file"]))
         compiler.compile(plan["shape"], plan["weights"], "sim", TINY, path)
-    path = os.path.join(folder, os.path.basename(facts["ranks"]))
-    compiler.compile("tiny", "bf16", "sim", TINY, path, "--ranks", "2")
+    if is_chosen("ranks tiny", steps):
+        path = os.path.join(folder, os.path.basename(facts["ranks"]))
+        compiler.compile("tiny", "bf16", "sim", TINY, path, "--ranks", "2")
     kernels = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".plan", ".sim")))
     driver = os.path.join(compiler.build, "tests", "fake-cuda")
     folders = dict.fromkeys(("LLAMAC_NCCL_PATH", "LLAMAC_NVRTC_PATH", "LD_LIBRARY_PATH"), driver)
-    # Too little for pages that lie far apart, which the fake has no sparse memory for.
-    return {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_FAKE_MEMORY": str(4 << 30)} | folders
+    # Too little for pages that lie far apart, which the fake has no sparse memory for, and for timing large copies.
+    return {"LLAMAC_FAKE_PLAN": ":".join(kernels), "LLAMAC_FAKE_MEMORY": str(480 << 20)} | folders

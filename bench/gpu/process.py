@@ -8,6 +8,7 @@ A fault takes a GPU's context with it, and a kernel that hangs never gives its p
 
 import glob
 import os
+import re
 import signal
 import site
 import subprocess
@@ -115,6 +116,11 @@ def visible_device(index, env):
     """The value of CUDA_VISIBLE_DEVICES that leaves GPU `index` of those visible now."""
     listed = [device.strip() for device in env.get("CUDA_VISIBLE_DEVICES", "").split(",") if device.strip()]
     return listed[index] if index < len(listed) else str(index)
+
+
+def is_chosen(name, pattern):
+    """Whether `pattern` matches all of `name`; no pattern matches everything."""
+    return not pattern or re.fullmatch(pattern, name) is not None
 
 
 def write_atomically(path, text):
