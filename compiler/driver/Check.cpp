@@ -17,6 +17,7 @@
 #include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/tune/ModelRun.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
@@ -380,14 +381,6 @@ absl::Status Checker::checkTarget() {
                               options.targetTolerance});
   }
   return absl::OkStatus();
-}
-
-std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab) {
-  constexpr int64_t prime = 7919;
-  std::vector<int32_t> tokens(count);
-  for (int64_t i = 0; i < count; ++i)
-    tokens[i] = static_cast<int32_t>((i + 1) * prime % vocab);
-  return tokens;
 }
 
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,

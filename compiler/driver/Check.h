@@ -132,9 +132,6 @@ struct CheckReport {
   bool passed() const;
 };
 
-/// `count` ids spread over a vocabulary of `vocab`.
-std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
-
 /// The passes that the reference can check: all before lower-to-plan.
 std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
                                          const kernel::Target &target);

@@ -15,6 +15,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/tune/ModelRun.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"

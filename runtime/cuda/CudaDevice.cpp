@@ -339,39 +339,60 @@ CudaDevice::read(const Buffer &buffer, uint64_t offset, uint64_t size,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// The sources of the plan's kernels, by number, each with all headers.
-static absl::StatusOr<std::vector<CudaSource>>
-sourcesOf(const PlanReader &plan) {
+namespace {
+
+/// The files of a plan's source.
+class PlanSource {
+public:
+  static absl::StatusOr<PlanSource> read(const PlanReader &plan);
+
+  /// That of kernel number `kernel`, or of a variant of it, with all headers.
+  absl::StatusOr<CudaSource> of(size_t kernel,
+                                const schema::VariantT *variant) const;
+
+private:
+  explicit PlanSource(const PlanReader &plan) : plan(plan) {}
+
+  const PlanReader &plan;
+  std::vector<SourceFile> files;
+  std::vector<SourceHeader> headers;
+};
+
+} // namespace
+
+absl::StatusOr<PlanSource> PlanSource::read(const PlanReader &plan) {
   const int32_t section = plan.plan().sourceSection;
   if (section < 0)
     return badPlanError(absl::StrCat(
         plan.path(), ": expected the kernels' source, got none; compile it "
                      "again"));
   const absl::Span<const uint8_t> bytes = plan.bytes(section);
-  const std::vector<SourceFile> files = splitSources(
+  PlanSource source(plan);
+  source.files = splitSources(
       {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
-  std::vector<SourceHeader> headers;
-  for (const SourceFile &file : files)
+  for (const SourceFile &file : source.files)
     if (!absl::EndsWith(file.name, ".cu"))
-      headers.push_back({file.name, file.text});
-  std::vector<CudaSource> sources;
-  const auto &kernels = plan.plan().kernels;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const std::string name = absl::StrCat(kernels[i]->symbol, ".cu");
-    const schema::VariantT *variant = plan.variantOf(i);
-    std::string text = variant ? variant->source : "";
-    if (text.empty()) {
-      auto file = std::find_if(
-          files.begin(), files.end(),
-          [&](const SourceFile &known) { return known.name == name; });
-      if (file == files.end())
-        return badPlanError(absl::StrCat(plan.path(), ": expected the source ",
-                                         name, ", got none; compile it again"));
-      text = file->text;
-    }
-    sources.push_back({name, withOverlap(text, kernels[i]->overlap), headers});
+      source.headers.push_back({file.name, file.text});
+  return source;
+}
+
+absl::StatusOr<CudaSource>
+PlanSource::of(size_t kernel, const schema::VariantT *variant) const {
+  const schema::KernelT &of = *plan.plan().kernels[kernel];
+  const std::string name =
+      absl::StrCat(variant ? variant->symbol : of.symbol, ".cu");
+  std::string text = variant ? variant->source : "";
+  if (text.empty()) {
+    auto file =
+        std::find_if(files.begin(), files.end(), [&](const SourceFile &known) {
+          return known.name == name;
+        });
+    if (file == files.end())
+      return badPlanError(absl::StrCat(plan.path(), ": expected the source ",
+                                       name, ", got none; compile it again"));
+    text = file->text;
   }
-  return sources;
+  return CudaSource{name, withOverlap(text, of.overlap), headers};
 }
 
 namespace {
@@ -424,8 +445,12 @@ absl::StatusOr<std::string> KernelCompiler::image(const CudaSource &source) {
 
 absl::StatusOr<std::vector<std::string>>
 CudaDevice::compileKernels(const PlanReader &plan) const {
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<CudaSource> sources,
-                          sourcesOf(plan));
+  LLAMAC_ASSIGN_OR_RETURN(const PlanSource source, PlanSource::read(plan));
+  std::vector<CudaSource> sources;
+  for (size_t i = 0; i < plan.plan().kernels.size(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(sources.emplace_back(),
+                            source.of(i, plan.variantOf(i)));
+  }
   KernelCompiler compiler(target, driverVersion);
   std::vector<absl::StatusOr<std::string>> images(sources.size());
   parallelFor(hostThreads, sources.size(),
@@ -435,6 +460,15 @@ CudaDevice::compileKernels(const PlanReader &plan) const {
     LLAMAC_ASSIGN_OR_RETURN(result.emplace_back(), std::move(image));
   }
   return result;
+}
+
+absl::Status CudaDevice::compileAhead(const PlanReader &plan, size_t kernel,
+                                      size_t variant) {
+  LLAMAC_ASSIGN_OR_RETURN(const PlanSource files, PlanSource::read(plan));
+  LLAMAC_ASSIGN_OR_RETURN(
+      const CudaSource source,
+      files.of(kernel, plan.plan().kernels[kernel]->variants[variant].get()));
+  return KernelCompiler(target, driverVersion).image(source).status();
 }
 
 /// Kernels of a tier of one GPU only are for no other.

@@ -81,6 +81,8 @@ public:
        std::vector<uint8_t> &staging) override;
   absl::StatusOr<std::unique_ptr<StepQueue>>
   newStepQueue(int depth, uint64_t runBytes) override;
+  absl::Status compileAhead(const PlanReader &plan, size_t kernel,
+                            size_t variant) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 

@@ -377,6 +377,14 @@ public:
   virtual absl::StatusOr<std::unique_ptr<StepQueue>>
   newStepQueue(int depth, uint64_t runBytes);
 
+  /// Compiles a variant of kernel number `kernel` of `plan`, so that loadCode()
+  /// finds it in the user's cache; nothing for a device that compiles no
+  /// source. May be called while the device runs, by any thread.
+  virtual absl::Status compileAhead(const PlanReader & /*plan*/,
+                                    size_t /*kernel*/, size_t /*variant*/) {
+    return absl::OkStatus();
+  }
+
   /// Loads the kernels of `plan`. Device error when the plan has no code that
   /// this device runs, badPlan when a kernel is missing in it.
   virtual absl::StatusOr<std::unique_ptr<LoadedCode>>

@@ -146,12 +146,13 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   return model;
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> Model::asCompiled() const {
+absl::StatusOr<std::shared_ptr<const Model>>
+Model::withPlan(std::shared_ptr<const PlanReader> plan) const {
   std::shared_ptr<Model> model(new Model(*this));
-  if (reader == compiled)
+  if (plan == reader)
     return model;
-  model->reader = compiled;
-  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(compiled));
+  model->reader = std::move(plan);
+  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(model->reader));
   return model;
 }
 

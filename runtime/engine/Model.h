@@ -130,9 +130,15 @@ public:
 
   const LoadTimes &loadTimes() const { return times; }
 
-  /// The same model, its weights shared, as compiled: without what was tuned.
-  /// Itself where nothing is. Errors: those of the device.
-  absl::StatusOr<std::shared_ptr<const Model>> asCompiled() const;
+  /// The same model, its weights shared, with the kernels of `plan`, which is
+  /// its own plan with other configs. Errors: those of the device.
+  absl::StatusOr<std::shared_ptr<const Model>>
+  withPlan(std::shared_ptr<const PlanReader> plan) const;
+
+  /// The same as compiled: without what was tuned.
+  absl::StatusOr<std::shared_ptr<const Model>> asCompiled() const {
+    return withPlan(compiled);
+  }
 
 private:
   Model() = default;

@@ -8,11 +8,10 @@
 
 #include "runtime/tools/BenchCommand.h"
 
-#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tools/ServingBench.h"
-#include "runtime/tune/Trials.h"
+#include "runtime/tune/ModelRun.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,97 +24,10 @@
 
 namespace llamac {
 
-// Ids spread over the vocabulary, the same in every run.
-static std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab) {
-  std::vector<int32_t> ids;
-  ids.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i)
-    ids.push_back(static_cast<int32_t>((7919 * i + 11) % vocab));
-  return ids;
-}
-
-static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
-
-// Seconds that `work` takes.
-template <typename Work> static absl::StatusOr<double> timed(Work work) {
-  const double start = steadySeconds();
-  LLAMAC_RETURN_IF_ERROR(work());
-  return steadySeconds() - start;
-}
-
 static double median(std::vector<double> values) {
   auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-namespace {
-
-// A prompt in each sequence of a batch, and steps after it.
-class Run {
-public:
-  Run(Engine &engine, int64_t batch) : engine(engine), batch(batch) {}
-
-  absl::Status prefill(absl::Span<const int32_t> prompt);
-  absl::Status decode(absl::Span<const int32_t> tokens);
-
-private:
-  absl::Status decodeGiven(absl::Span<const int32_t> tokens);
-
-  Engine &engine;
-  int64_t batch;
-  std::vector<Sequence> sequences;
-  std::vector<Sampler> samplers;
-  std::vector<int32_t> next; // By sequence.
-};
-
-} // namespace
-
-absl::Status Run::prefill(absl::Span<const int32_t> prompt) {
-  for (int64_t i = 0; i < batch; ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
-    sequences.push_back(std::move(sequence));
-    LLAMAC_ASSIGN_OR_RETURN(Sampler greedy, Sampler::create({}));
-    samplers.push_back(std::move(greedy));
-  }
-  if (!engine.model().samples()) {
-    std::vector<SequenceTokens> items;
-    items.reserve(sequences.size());
-    for (Sequence &sequence : sequences)
-      items.push_back({&sequence, prompt, OutputRows::Last});
-    return engine.step(items, ignoreLogits);
-  }
-  std::vector<SampledTokens> items;
-  items.reserve(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i)
-    items.push_back({&sequences[i], prompt, &samplers[i]});
-  LLAMAC_ASSIGN_OR_RETURN(const auto chosen, engine.sample(items));
-  for (const absl::StatusOr<int32_t> &token : chosen) {
-    LLAMAC_ASSIGN_OR_RETURN(next.emplace_back(), token);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Run::decode(absl::Span<const int32_t> tokens) {
-  if (!engine.model().samples())
-    return decodeGiven(tokens);
-  std::vector<DecodeItem> items;
-  items.reserve(sequences.size());
-  for (size_t i = 0; i < sequences.size(); ++i)
-    items.push_back({&sequences[i], next[i], &samplers[i]});
-  return engine.decode(items, static_cast<int64_t>(tokens.size()),
-                       [](absl::Span<const int32_t>) { return true; });
-}
-
-absl::Status Run::decodeGiven(absl::Span<const int32_t> tokens) {
-  for (const int32_t &token : tokens) {
-    std::vector<SequenceTokens> items;
-    items.reserve(sequences.size());
-    for (Sequence &sequence : sequences)
-      items.push_back({&sequence, {&token, 1}, OutputRows::Last});
-    LLAMAC_RETURN_IF_ERROR(engine.step(items, ignoreLogits));
-  }
-  return absl::OkStatus();
 }
 
 // Code and weights come into memory before anything is measured.
@@ -127,7 +39,7 @@ warmEngine(const std::shared_ptr<const Model> &model) {
   if (model->context() > promptTokens) {
     const std::vector<int32_t> tokens =
         spreadTokens(promptTokens + 1, model->config().vocabSize);
-    Run run(*engine, 1);
+    ModelRun run(*engine, 1);
     LLAMAC_RETURN_IF_ERROR(
         run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));
     LLAMAC_RETURN_IF_ERROR(run.decode(absl::MakeConstSpan(tokens).last(1)));
@@ -151,7 +63,7 @@ static absl::StatusOr<Point> measure(Engine &engine,
       promptTokens + options.genTokens, engine.model().config().vocabSize);
   std::vector<double> prefill, decode;
   for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
-    Run run(engine, batch);
+    ModelRun run(engine, batch);
     LLAMAC_ASSIGN_OR_RETURN(
         const double prompt, timed([&] {
           return run.prefill(absl::MakeConstSpan(tokens).first(promptTokens));
@@ -235,23 +147,10 @@ struct Comparison {
 
 } // namespace
 
-// Runs `work(which)` for both; `first` goes ahead.
-template <typename Work>
-static absl::Status timeBoth(size_t first, Trials &trials, Work work) {
-  std::array<std::optional<double>, 2> seconds;
-  for (const size_t which : {first, 1 - first}) {
-    LLAMAC_ASSIGN_OR_RETURN(seconds[which], timed([&] { return work(which); }));
-  }
-  trials.addRound(seconds);
-  return absl::OkStatus();
-}
-
 static absl::StatusOr<Comparison>
 compare(const std::array<std::shared_ptr<const Model>, 2> &models,
         const BenchOptions &options, int64_t promptTokens, int64_t batch) {
-  // Where a device queues steps, a turn is long enough to fill the queue.
-  const int64_t turn =
-      std::min<int64_t>(options.genTokens, models[tuned]->samples() ? 16 : 1);
+  const int64_t turn = std::min(options.genTokens, stepsOfTurn(*models[tuned]));
   const std::vector<int32_t> tokens = spreadTokens(
       promptTokens + options.genTokens, models[tuned]->config().vocabSize);
   const auto prompt = absl::MakeConstSpan(tokens).first(promptTokens);
@@ -265,8 +164,8 @@ compare(const std::array<std::shared_ptr<const Model>, 2> &models,
     for (const size_t which : {first, 1 - first}) {
       LLAMAC_ASSIGN_OR_RETURN(engines[which], warmEngine(models[which]));
     }
-    std::array<Run, 2> runs = {Run(*engines[untuned], batch),
-                               Run(*engines[tuned], batch)};
+    std::array<ModelRun, 2> runs = {ModelRun(*engines[untuned], batch),
+                                    ModelRun(*engines[tuned], batch)};
     LLAMAC_RETURN_IF_ERROR(timeBoth(first, measured.prefill, [&](size_t which) {
       return runs[which].prefill(prompt);
     }));
@@ -361,7 +260,7 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
       for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
         if (round == 0)
           prefill = decode = none;
-        Run run(*engine, batch);
+        ModelRun run(*engine, batch);
         engine->setProfile(&prefill);
         LLAMAC_RETURN_IF_ERROR(
             run.prefill(absl::MakeConstSpan(tokens).first(promptTokens)));

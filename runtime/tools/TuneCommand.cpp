@@ -126,7 +126,14 @@ static std::string resultText(const ProgramResult &result) {
       result.isDecided ? "" : ": not decided, nothing was changed");
   for (const Choice &kernel : result.kernels)
     text += choiceText(kernel.name, kernel);
-  return text + (result.isDecided ? choiceText("whole step", result.step) : "");
+  if (result.isDecided)
+    text += choiceText("whole step", result.step);
+  if (const Trials::Ratio ratio = result.asUsed.ratioOf(1); ratio.rounds != 0)
+    absl::StrAppendFormat(
+        &text, "  %-44s %.3f of the time as compiled, noise %.1f %%%s\n",
+        "as used", ratio.median, 100 * ratio.noise,
+        result.step.selected == 0 ? ": back to the defaults" : "");
+  return text;
 }
 
 using Json = nlohmann::ordered_json;
@@ -153,6 +160,10 @@ static Json resultJson(const ProgramResult &result) {
   program["context"] = result.context;
   program["decided"] = result.isDecided;
   program["skipped"] = result.skipped;
+  const Trials::Ratio asUsed = result.asUsed.ratioOf(1);
+  program["as_used"] = {{"ratio", asUsed.median},
+                        {"noise", asUsed.noise},
+                        {"rounds", asUsed.rounds}};
   program["kernels"] = Json::array();
   for (const Choice &kernel : result.kernels)
     program["kernels"].push_back(choiceJson(kernel));

@@ -8,7 +8,8 @@
 //
 // Each program of a plan is tuned on its own, from that of one row on:
 //
-//  1. The variants that the compiler put first are compiled.
+//  1. The variants that the compiler put first are compiled, on a GPU while
+//     other programs are measured, and only of kernels that take some time.
 //  2. Each runs beside the default config of its kernel, from the same memory
 //     (Gate.h): one with another result is rejected.
 //  3. Whole steps run, round by round (Trials.h), each with another candidate
@@ -17,6 +18,10 @@
 //  4. Steps with all selected configs are compared with default ones, and on a
 //     GPU with other overlaps of launches, in fresh rounds.
 //  5. The result is kept, with defaults where the program is no faster.
+//
+// Where a device queues steps, which no step alone shows, the tuned model then
+// runs beside the untuned one as answers do, and a program that is slower gets
+// its defaults back.
 //
 // Set number k has candidate k of every kernel: a plan with these variants,
 // loaded and bound to the engine's memory.
@@ -29,13 +34,19 @@
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/tune/CandidateCompiler.h"
 #include "runtime/tune/Gate.h"
+#include "runtime/tune/ModelRun.h"
+#include "runtime/tune/StepRunner.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -43,40 +54,10 @@
 
 namespace llamac {
 
-static constexpr const char *outOfTime = "not tried: no time was left";
+/// Of a program's time: kernels with less are not tried on a GPU.
+static constexpr double leastShare = 0.02;
 
 namespace {
-
-/// A step that makes the engine run one program: some sequences that have
-/// `before` tokens each get `tokens` more.
-struct StepPlan {
-  int64_t sequences = 1;
-  int64_t before = 0;
-  int64_t tokens = 1;
-};
-
-/// Brings an engine to where a step would run its program.
-class StepRunner final : public LaunchObserver {
-public:
-  /// For the steps of all programs of `model`.
-  static absl::StatusOr<std::unique_ptr<StepRunner>>
-  create(const std::shared_ptr<const Model> &model);
-
-  /// Gives `work` the shape and memory of a step whose inputs, pages and
-  /// earlier tokens are in place; tokens stay for the next step. When `isOver`,
-  /// fewer tokens come before, which `step` then says.
-  using Work = absl::FunctionRef<absl::Status(const StepShape &, StepMemory &)>;
-  absl::Status run(StepPlan &step, absl::FunctionRef<bool()> isOver, Work work);
-
-  const Engine &of() const { return *engine; }
-
-  absl::Status before(const LaunchSite &site, StepMemory &memory) override;
-
-private:
-  std::unique_ptr<Engine> engine;
-  std::vector<Sequence> sequences; ///< Go before the engine does.
-  Work *pending = nullptr;         ///< For the step that runs.
-};
 
 /// One program of loaded code, bound to an engine's memory.
 struct BoundProgram {
@@ -97,18 +78,43 @@ class ProgramTuner {
 public:
   /// `deadline` is on steadySeconds()'s clock.
   ProgramTuner(const Model &model, size_t number, const TuneOptions &options,
-               StepRunner &steps, double deadline)
+               StepRunner &steps)
       : model(model), plan(model.plan()), program(*plan.programs[number]),
         launches(program.launches), options(options), steps(steps),
-        deadline(deadline),
         result{.step = {program.name, program.tuning, number}} {
     findCandidates();
   }
 
-  absl::StatusOr<ProgramResult> run();
+  /// Until then the program may be tuned, on steadySeconds()'s clock.
+  void setDeadline(double until) { deadline = until; }
+
+  /// Whether there is anything to tune; result.skipped says why not.
+  bool hasWork() const { return result.skipped.empty(); }
+
+  /// Rejects the candidates of kernels with less than leastShare of the time of
+  /// a step with the defaults, and puts those with more first.
+  absl::Status weighKernels();
+
+  /// What is to be compiled, the candidates put first ahead of others.
+  std::vector<CompileJob> jobs();
+
+  absl::Status run(CandidateCompiler &compiler);
 
   /// For the store, after a run that was decided.
   std::vector<TuningEntry> entries() const;
+
+  /// Whether anything but defaults was selected.
+  bool isChanged() const;
+  bool sharesKernels(const ProgramTuner &other) const;
+  void takeDefaults();
+
+  /// Adds rounds of what the program is for, with defaults and as tuned, until
+  /// it is clear whether that is slower, or `until`.
+  absl::Status
+  compareAsUsed(const std::array<std::shared_ptr<const Model>, 2> &models,
+                double until);
+
+  ProgramResult &results() { return result; }
 
 private:
   void findCandidates();
@@ -129,7 +135,6 @@ private:
   StepConfig defaults() const {
     return {.kernels = std::vector<size_t>(kernels.size())};
   }
-  void compileCandidates();
   absl::StatusOr<BoundProgram> bind(const StepConfig &config) const;
   absl::Status bindSets();
   absl::Status gateCandidates();
@@ -151,7 +156,7 @@ private:
   const std::vector<std::unique_ptr<schema::LaunchT>> &launches;
   const TuneOptions &options;
   StepRunner &steps;
-  double deadline;
+  double deadline = 0;
   ProgramResult result;
   std::vector<Choice> &kernels = result.kernels;
   bool overlaps = false; ///< Whether launches do, on a device with a clock.
@@ -163,115 +168,6 @@ private:
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Steps
-//===----------------------------------------------------------------------===//
-
-/// Steps of program number `program`: whole tiles and ragged ones, with and
-/// without a past, to compare variants; the last, of as many rows as the
-/// program takes, to time them. None when the plan keeps too few sequences.
-static std::vector<StepPlan> stepsOf(const schema::PlanT &plan,
-                                     size_t program) {
-  const schema::ProgramT &of = *plan.programs[program];
-  const int64_t most = of.maxRows;
-  const int64_t least =
-      program == 0 ? 1 : plan.programs[program - 1]->maxRows + 1;
-  // Prefill is of one prompt, from the longest past to none, and decode appends
-  // to the tokens it has: so no token is computed twice.
-  const bool isPrefill = program != 0 && program + 1 == plan.programs.size();
-  std::vector<std::pair<int64_t, int64_t>> shapes = {
-      {most, 0},
-      {37, 70},
-      {std::min(most - 1, int64_t{139}), 300},
-      {most, 512}};
-  if (isPrefill)
-    shapes = {shapes[2], shapes[1], shapes[0]};
-  std::vector<StepPlan> steps;
-  for (const auto &[asked, before] : shapes) {
-    const int64_t rows =
-        std::min(std::clamp(asked, least, most),
-                 isPrefill ? plan.context
-                           : std::min(plan.kv->maxSequences, of.maxOutputRows));
-    const int64_t tokens = isPrefill ? rows : 1;
-    if (rows >= least)
-      steps.push_back(
-          {rows / tokens, std::min(before, plan.context - tokens), tokens});
-  }
-  return steps;
-}
-
-absl::StatusOr<std::unique_ptr<StepRunner>>
-StepRunner::create(const std::shared_ptr<const Model> &model) {
-  const schema::PlanT &plan = model->plan();
-  std::vector<int64_t> longest; // By sequence, of all steps.
-  for (size_t program = 0; program < plan.programs.size(); ++program)
-    for (const StepPlan &step : stepsOf(plan, program)) {
-      const auto count = static_cast<size_t>(step.sequences);
-      longest.resize(std::max(longest.size(), count));
-      for (size_t i = 0; i < count; ++i)
-        longest[i] = std::max(longest[i], step.before + step.tokens);
-    }
-  int64_t pages = 0;
-  for (const int64_t tokens : longest)
-    pages += (tokens - 1) / plan.kv->pageTokens + 1;
-  std::unique_ptr<StepRunner> runner(new StepRunner);
-  LLAMAC_ASSIGN_OR_RETURN(
-      runner->engine,
-      Engine::create(model, {.kvPages = pages, .observer = runner.get()}));
-  for (size_t i = 0; i < longest.size(); ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, runner->engine->newSequence());
-    runner->sequences.push_back(std::move(sequence));
-  }
-  return runner;
-}
-
-static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
-
-absl::Status StepRunner::run(StepPlan &step, absl::FunctionRef<bool()> isOver,
-                             Work work) {
-  constexpr int64_t piece = 128;
-  const int64_t vocab = engine->model().config().vocabSize;
-  // Ids spread over the vocabulary; each sequence begins `apart` ids further.
-  constexpr int64_t apart = 31;
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < step.before + step.tokens + apart * step.sequences;
-       ++i)
-    tokens.push_back(static_cast<int32_t>((7919 * i + 11) % vocab));
-  std::vector<SequenceTokens> batch;
-  std::vector<int64_t> lengths;
-  for (size_t i = 0; i < static_cast<size_t>(step.sequences); ++i) {
-    Sequence &sequence = sequences[i];
-    engine->truncate(sequence, std::min(sequence.length(), step.before));
-    const auto next = [&](int64_t most) {
-      return absl::MakeConstSpan(tokens).subspan(
-          i * apart + static_cast<size_t>(sequence.length()),
-          static_cast<size_t>(most));
-    };
-    while (sequence.length() < step.before && !isOver())
-      LLAMAC_RETURN_IF_ERROR(engine->step(
-          {{&sequence, next(std::min(piece, step.before - sequence.length())),
-            OutputRows::None}},
-          ignoreLogits));
-    lengths.push_back(sequence.length());
-    batch.push_back({&sequence, next(step.tokens), OutputRows::Last});
-  }
-  step.before = lengths.front();
-  pending = &work;
-  const absl::Status status = engine->step(batch, ignoreLogits);
-  pending = nullptr;
-  for (size_t i = 0; i < batch.size(); ++i)
-    engine->truncate(*batch[i].sequence, lengths[i]);
-  return absl::IsCancelled(status) ? absl::OkStatus() : status;
-}
-
-/// Runs the work alone: the step itself ends before its first launch.
-absl::Status StepRunner::before(const LaunchSite &site, StepMemory &memory) {
-  if (!pending)
-    return absl::OkStatus();
-  LLAMAC_RETURN_IF_ERROR((*pending)(site.shape, memory));
-  return absl::CancelledError("the work of the step is done");
-}
 
 //===----------------------------------------------------------------------===//
 // Candidates
@@ -296,30 +192,50 @@ void ProgramTuner::findCandidates() {
           {.config = of.variants[i]->tiles, .kernel = {.variant = i}});
     kernel.trials = Trials(kernel.candidates.size());
   }
+  if (stepsOf(plan, result.step.number).empty())
+    result.skipped = "the plan keeps too few sequences or tokens for its "
+                     "steps (--parallel, --ctx-size)";
+  else if (kernels.empty() && !overlaps)
+    result.skipped = "no kernel of it has variants";
 }
 
-void ProgramTuner::compileCandidates() {
-  // The best of every kernel come first, in case time runs out.
-  std::vector<std::pair<size_t, Choice *>> jobs;
+absl::Status ProgramTuner::weighKernels() {
+  LLAMAC_ASSIGN_OR_RETURN(const BoundProgram bound, bind(defaults()));
+  constexpr int64_t enough = 128; // Tokens, for the share of attention.
+  StepPlan step = stepsOf(plan, result.step.number).back();
+  step.before = std::min(step.before, enough);
+  std::vector<double> seconds;
+  LLAMAC_RETURN_IF_ERROR(steps.run(
+      step, [] { return false; },
+      [&](const StepShape &shape, StepMemory &) -> absl::Status {
+        LLAMAC_RETURN_IF_ERROR(bound.program->run(shape)); // To warm up.
+        LLAMAC_ASSIGN_OR_RETURN(seconds, bound.program->runTimed(shape));
+        return absl::OkStatus();
+      }));
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  std::map<size_t, double> shares;
+  for (size_t i = 0; i < launches.size(); ++i)
+    shares[launches[i]->kernel] += seconds[i] / all;
+  std::ranges::sort(kernels, std::greater(), [&](const Choice &kernel) {
+    return std::pair(shares[kernel.number], kernel.number);
+  });
+  for (Choice &kernel : kernels)
+    if (shares[kernel.number] < leastShare)
+      for (size_t k = 1; k < kernel.candidates.size(); ++k)
+        kernel.candidates[k].rejected =
+            absl::StrFormat("not tried: the kernel has %.1f %% of the time",
+                            100 * shares[kernel.number]);
+  return absl::OkStatus();
+}
+
+std::vector<CompileJob> ProgramTuner::jobs() {
+  std::vector<CompileJob> all;
   for (size_t k = 1; std::cmp_less_equal(k, options.candidates); ++k)
     for (Choice &kernel : kernels)
-      if (k < kernel.candidates.size())
-        jobs.emplace_back(k, &kernel);
-  tell(absl::StrCat("compiling ", jobs.size(), " candidates"));
-  const double until = shareOfTime(0.4);
-  parallelFor(model.device().threads(), jobs.size(), [&](size_t i) {
-    const auto &[k, kernel] = jobs[i];
-    auto &[config, of, rejected] = kernel->candidates[k];
-    if (isOver(until))
-      rejected = outOfTime;
-    else if (auto code = options.compiler->compile(
-                 {plan.kernels[kernel->number]->variants[*of.variant].get()},
-                 plan.target, model.code().isa());
-             code.ok())
-      of.code = std::make_shared<const std::string>(*std::move(code));
-    else
-      rejected = std::string(code.status().message());
-  });
+      if (k < kernel.candidates.size() && kernel.candidates[k].rejected.empty())
+        all.push_back(
+            {result.step.number, kernel.number, &kernel.candidates[k]});
+  return all;
 }
 
 absl::StatusOr<BoundProgram>
@@ -593,18 +509,12 @@ absl::Status ProgramTuner::compareSteps(const StepShape &shape,
 // Programs
 //===----------------------------------------------------------------------===//
 
-absl::StatusOr<ProgramResult> ProgramTuner::run() {
+absl::Status ProgramTuner::run(CandidateCompiler &compiler) {
   std::vector<StepPlan> planned = stepsOf(plan, result.step.number);
-  if (planned.empty())
-    result.skipped = "the plan keeps too few sequences or tokens for its "
-                     "steps (--parallel, --ctx-size)";
-  else if (kernels.empty() && !overlaps)
-    result.skipped = "no kernel of it has variants";
-  if (!result.skipped.empty())
-    return result;
   StepPlan &timed = planned.back();
-  if (needsCompiler(plan))
-    compileCandidates();
+  tell("compiling candidates");
+  const double compiled = shareOfTime(0.4);
+  compiler.finish(result.step.number, [&] { return isOver(compiled); });
   LLAMAC_RETURN_IF_ERROR(gateCandidates());
   if (plan.target != "sim" && !isOver()) {
     // For the tokens before the step.
@@ -628,7 +538,71 @@ absl::StatusOr<ProgramResult> ProgramTuner::run() {
   for (size_t i = 0; i < kernels.size(); ++i)
     kernels[i].selected =
         result.isDecided ? stepConfigs[result.step.selected].kernels[i] : 0;
-  return result;
+  sets.clear();
+  return absl::OkStatus();
+}
+
+bool ProgramTuner::isChanged() const {
+  return result.isDecided && result.step.selected != 0;
+}
+
+bool ProgramTuner::sharesKernels(const ProgramTuner &other) const {
+  return std::ranges::any_of(launches, [&](const auto &launch) {
+    return std::ranges::any_of(other.launches, [&](const auto &known) {
+      return known->kernel == launch->kernel;
+    });
+  });
+}
+
+void ProgramTuner::takeDefaults() {
+  result.step.selected = 0;
+  for (Choice &kernel : kernels)
+    kernel.selected = 0;
+}
+
+absl::Status ProgramTuner::compareAsUsed(
+    const std::array<std::shared_ptr<const Model>, 2> &models, double until) {
+  tell("comparing the tuned model with the untuned one");
+  const StepPlan step = stepsOf(plan, result.step.number).back();
+  const bool isPrompt = step.tokens > 1;
+  constexpr int64_t promptTokens = 128, turns = 4;
+  const int64_t prompt =
+      isPrompt ? step.tokens : std::min(promptTokens, plan.context / 2);
+  const int64_t turn =
+      std::min(stepsOfTurn(model), (plan.context - prompt) / turns);
+  const std::vector<int32_t> tokens =
+      spreadTokens(prompt + turns * turn, plan.config->vocabSize);
+  const auto ids = absl::MakeConstSpan(tokens);
+  std::array<std::unique_ptr<Engine>, 2> engines;
+  for (size_t which = 0; which < 2; ++which) {
+    LLAMAC_ASSIGN_OR_RETURN(engines[which], Engine::create(models[which]));
+  }
+  Trials &trials = result.asUsed;
+  const auto isOpen = [&] {
+    return !isOver(until) &&
+           (trials.rounds() < Trials::leastRounds || trials.isOpen(1, 0)) &&
+           trials.rounds() < 100;
+  };
+  size_t first = 0;
+  for (bool isWarm = false; isOpen(); isWarm = true) {
+    std::array<ModelRun, 2> runs = {ModelRun(*engines[0], step.sequences),
+                                    ModelRun(*engines[1], step.sequences)};
+    Trials prompts(2), decode(2);
+    LLAMAC_RETURN_IF_ERROR(timeBoth(first, prompts, [&](size_t which) {
+      return runs[which].prefill(ids.first(prompt));
+    }));
+    for (int64_t i = 0; i < turns && !isPrompt && isOpen(); ++i) {
+      LLAMAC_RETURN_IF_ERROR(
+          timeBoth(first, isWarm ? trials : decode, [&](size_t which) {
+            return runs[which].decode(ids.subspan(prompt + i * turn, turn));
+          }));
+      first = 1 - first;
+    }
+    if (isPrompt && isWarm)
+      trials.addRound({{prompts.secondsOf(0), prompts.secondsOf(1)}});
+    first = 1 - first;
+  }
+  return absl::OkStatus();
 }
 
 std::vector<TuningEntry> ProgramTuner::entries() const {
@@ -661,6 +635,46 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
   return all;
 }
 
+/// Runs what is kept in `store` beside the defaults, as answers run, until
+/// `end`, and gives programs that are not shown to be as fast their defaults
+/// back, with those that share kernels with them.
+static absl::Status keepWhatIsFaster(
+    const Model &model, absl::Span<const std::unique_ptr<ProgramTuner>> tuners,
+    TuningStore &store, const VariantCompiler *compiler, double end) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      auto plan,
+      tunedPlan(model.planReader(), model.device(), store, compiler));
+  if (!plan)
+    return absl::OkStatus();
+  std::array<std::shared_ptr<const Model>, 2> models;
+  LLAMAC_ASSIGN_OR_RETURN(models[0], model.withPlan(model.planReader()));
+  LLAMAC_ASSIGN_OR_RETURN(models[1], model.withPlan(std::move(plan)));
+  std::vector<ProgramTuner *> changed;
+  for (const auto &tuner : tuners)
+    if (tuner->isChanged())
+      changed.push_back(tuner.get());
+  std::set<ProgramTuner *> slower;
+  for (size_t i = 0; i < changed.size(); ++i) {
+    const double now = steadySeconds();
+    LLAMAC_RETURN_IF_ERROR(changed[i]->compareAsUsed(
+        models, now + (end - now) / static_cast<double>(changed.size() - i)));
+    const Trials::Ratio ratio = changed[i]->results().asUsed.ratioOf(1);
+    if (ratio.rounds < Trials::leastRounds || ratio.median > 1)
+      slower.insert(changed[i]);
+  }
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (ProgramTuner *tuner : changed)
+      for (ProgramTuner *other : std::vector(slower.begin(), slower.end()))
+        grows |= tuner->sharesKernels(*other) && slower.insert(tuner).second;
+  }
+  for (ProgramTuner *tuner : slower) {
+    tuner->takeDefaults();
+    LLAMAC_RETURN_IF_ERROR(store.keep(tuner->entries()).status());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<ProgramResult>>
 tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
           const TuneOptions &options) {
@@ -673,29 +687,65 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
           plan.target, ", whose kernels llamac tune compiles"));
     LLAMAC_RETURN_IF_ERROR(options.compiler->check(*model->planReader()));
   }
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<StepRunner> steps,
+  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> steps,
                           StepRunner::create(model));
   // The rest is for the end of the last step.
   const double end = start + 0.97 * options.budget;
+  const bool queuesSteps = model->samples();
+  const double tuned = queuesSteps ? start + 0.8 * (end - start) : end;
+  std::vector<std::unique_ptr<ProgramTuner>> tuners;
+  for (size_t number = 0; number < plan.programs.size(); ++number)
+    tuners.push_back(
+        std::make_unique<ProgramTuner>(*model, number, options, *steps));
+
+  // Where measuring leaves the host's threads idle, they compile meanwhile: the
+  // first candidates of all programs ahead of all others.
+  const bool compilesAhead = plan.target == "cuda";
+  const int threads = model->device().threads();
+  CandidateCompiler compiler(*model, options.compiler,
+                             compilesAhead ? std::max(1, threads - 1)
+                                           : threads);
+  if (compilesAhead) {
+    std::vector<CompileJob> first, others;
+    for (const auto &tuner : tuners) {
+      if (!tuner->hasWork())
+        continue;
+      LLAMAC_RETURN_IF_ERROR(tuner->weighKernels());
+      std::set<size_t> seen;
+      for (const CompileJob &job : tuner->jobs())
+        (seen.insert(job.kernel).second ? first : others).push_back(job);
+    }
+    first.insert(first.end(), others.begin(), others.end());
+    compiler.add(first);
+  }
+
   // Programs that have steps share the time that those before them left. The
   // last one's, of many rows, take longest: it has two shares.
   std::vector<int> shares;
-  for (size_t i = 0; i < plan.programs.size(); ++i)
-    shares.push_back(stepsOf(plan, i).empty() ? 0 : 1);
+  for (const auto &tuner : tuners)
+    shares.push_back(tuner->hasWork() ? 1 : 0);
   shares.back() *= 2;
   std::vector<ProgramResult> results;
-  for (size_t number = 0; number < shares.size(); ++number) {
-    if (options.stop && *options.stop)
-      break;
+  size_t count = 0;
+  for (; count < tuners.size() && !(options.stop && *options.stop); ++count) {
+    ProgramTuner &tuner = *tuners[count];
+    if (!tuner.hasWork())
+      continue;
     const double now = steadySeconds();
-    const int left = std::accumulate(shares.begin() + number, shares.end(), 0);
-    const double deadline =
-        now + (end - now) * shares[number] / std::max(1, left);
-    ProgramTuner tuner(*model, number, options, *steps, deadline);
-    LLAMAC_ASSIGN_OR_RETURN(results.emplace_back(), tuner.run());
-    if (results.back().isDecided)
+    const int left = std::accumulate(shares.begin() + count, shares.end(), 0);
+    tuner.setDeadline(now + (tuned - now) * shares[count] / left);
+    if (!compilesAhead)
+      compiler.add(tuner.jobs());
+    LLAMAC_RETURN_IF_ERROR(tuner.run(compiler));
+    if (tuner.results().isDecided)
       LLAMAC_RETURN_IF_ERROR(store.keep(tuner.entries()).status());
   }
+  tuners.resize(count);
+  if (queuesSteps)
+    LLAMAC_RETURN_IF_ERROR(
+        keepWhatIsFaster(*model, tuners, store, options.compiler, end));
+  for (const auto &tuner : tuners)
+    results.push_back(std::move(tuner->results()));
   return results;
 }
 

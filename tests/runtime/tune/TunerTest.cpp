@@ -54,9 +54,20 @@ protected:
                                [](absl::string_view) { ADD_FAILURE(); });
   }
 
-  void make(const char *symbol, const std::vector<const char *> &variants) {
+  void make(const char *symbol, const std::vector<const char *> &variants,
+            bool samples = false) {
     file.emplace([&](toy::ToyPlan &toy) {
       schema::KernelT &kernel = *toy.plan.kernels[1];
+      if (samples) {
+        addSampling(toy);
+        toy.plan.kernels[2]->symbol = "toyLogitsSound";
+        // Prompts have a kernel of their own, without variants.
+        auto &kernels = toy.plan.kernels;
+        kernels.push_back(std::make_unique<schema::KernelT>(kernel));
+        for (auto &launch : toy.plan.programs.back()->launches)
+          if (launch->kernel == 1)
+            launch->kernel = static_cast<uint32_t>(kernels.size() - 1);
+      }
       kernel.symbol = symbol;
       kernel.tuning = "hash";
       for (const char *other : variants) {
@@ -141,6 +152,32 @@ TEST_F(TunerTest, WhatIsNotFasterIsNotSelected) {
     EXPECT_GT(result.kernels[0].trials.ratioOf(1).median, 1.1);
   }
   EXPECT_EQ(store->entries()->front().config, "");
+  EXPECT_EQ(symbolOf(&*compiler), "toyHash");
+}
+
+TEST_F(TunerTest, WhatIsSlowerAsAnswersRunGoesBackToTheDefaults) {
+  make("toyHashSlow", {"toyHashLate"}, /*samples=*/true);
+  const auto results = tune();
+  ASSERT_THAT(results, SizeIs(3));
+  for (size_t i = 0; i < 2; ++i) {
+    SCOPED_TRACE(results[i].step.name);
+    EXPECT_TRUE(results[i].isDecided);
+    EXPECT_LT(results[i].kernels[0].trials.ratioOf(1).median, 0.9);
+    EXPECT_GT(results[i].asUsed.ratioOf(1).median, 1.1);
+    EXPECT_EQ(results[i].kernels[0].selected, 0U);
+    EXPECT_EQ(results[i].step.selected, 0U);
+  }
+  EXPECT_THAT(results[2].skipped, HasSubstr("variants"));
+  EXPECT_EQ(store->entries()->front().config, "");
+  EXPECT_EQ(symbolOf(&*compiler), "toyHashSlow");
+}
+
+TEST_F(TunerTest, WhatIsFasterAsAnswersRunStays) {
+  make("toyHashSlow", {"toyHash"}, /*samples=*/true);
+  const auto results = tune();
+  ASSERT_THAT(results, SizeIs(3));
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_LT(results[i].asUsed.ratioOf(1).median, 0.9);
   EXPECT_EQ(symbolOf(&*compiler), "toyHash");
 }
 
