@@ -75,7 +75,7 @@ Attribute withTiles(Operation *op, const Tiles &tiles) {
   auto attention = cast<kernel::AttentionConfigAttr>(config);
   return kernel::AttentionConfigAttr::get(
       op->getContext(), attention.getFamily(), attention.getSplits(),
-      attention.getPartial(), all);
+      attention.getPartial(), attention.getRows(), all);
 }
 
 } // namespace llamac

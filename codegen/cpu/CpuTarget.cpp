@@ -120,13 +120,14 @@ Attribute CpuTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     // Few rows leave threads without work unless the keys are split.
     if (maxRows > maxSplitRows)
       return kernel::AttentionConfigAttr::get(
-          context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
+          context, kernel::AttentionFamily::Unsplit, 0, 0, /*rows=*/0,
+          /*tiles=*/{});
     auto kv = cast<llama::KVType>(attention.getKv().getType());
     const cpu::AttentionConfig config{
         .kv = kvConfig(kv, targetOptions), .heads = kv.getHeads(), .scale = 1};
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::SplitKv, cpu::attentionSplits(config),
-        cpu::attentionPartialFloats(config), /*tiles=*/{});
+        cpu::attentionPartialFloats(config), /*rows=*/0, /*tiles=*/{});
   }
   return {};
 }

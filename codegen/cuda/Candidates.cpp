@@ -203,7 +203,9 @@ attentionCandidates(kernel::AttentionOp op, const CudaTargetOptions &options) {
   if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit)
     return grid({{"stages", {2, 3, 4}}});
   const int64_t splits = attentionConfigOf(op, options).splits;
-  return grid({{"splits", {splits / 2, splits}},
+  const std::vector<int64_t> counts =
+      splits == 1 ? std::vector<int64_t>{1} : std::vector{splits / 2, splits};
+  return grid({{"splits", counts},
                {"minSplitTokens", {64, 128, 256, 512}},
                {"stages", {2, 3}}});
 }
@@ -361,13 +363,15 @@ static TileModel attentionModel(kernel::AttentionOp op,
       findFamily(cudaFamilies(), op)->shape(op, options);
   const bool isWhole =
       op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit;
-  return {.weightRows = shape.rowBlock,
-          .rowBytes = config.heads * config.kv.headSize * 4 / shape.gridSize,
+  const int64_t tiles = isWhole ? shape.gridSize : cuda::attentionTiles(config);
+  return {.weightRows = isWhole ? shape.rowBlock : 1,
+          .rowBytes = config.heads * config.kv.headSize * 4 / tiles,
           .bytesInFlight = std::max<int64_t>(1, config.stages - 1) *
                            cuda::attentionStageBytes(config),
-          .occupancy = occupancyOf(shape, 168, options.gpu),
-          .tiles = isWhole ? 0 : shape.gridSize / config.splits,
+          .occupancy = attentionOccupancy(shape, options.gpu),
+          .tiles = isWhole ? 0 : tiles,
           .itemKeys = isWhole ? 0 : config.minSplitTokens,
+          .splits = isWhole ? 0 : config.splits,
           .usesMatrixUnits = true};
 }
 

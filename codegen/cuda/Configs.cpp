@@ -8,6 +8,8 @@
 
 #include "codegen/cuda/Configs.h"
 
+#include "codegen/cuda/Occupancy.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -127,6 +129,14 @@ std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
 
 bool streams(Operation *op, const CudaTargetOptions &options) {
   return whyNotStreams(op, options).empty();
+}
+
+bool nextBeginsLate(Operation *op, const CudaTargetOptions &options) {
+  if (!hasProducts(op))
+    return false;
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
+  return attr.getFamily() == kernel::MatmulFamily::Gemv &&
+         attr.getRowBlock() > 1 && !streams(op, options);
 }
 
 cuda::StreamConfig streamConfig(Operation *op,
@@ -275,8 +285,10 @@ cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
-                                        const CudaTargetOptions &options) {
+/// But for what the op's own config says.
+static cuda::AttentionConfig
+plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
+                     const CudaTargetOptions &options) {
   const AttentionShape shape = attentionShapeOf(op);
   cuda::AttentionConfig config =
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
@@ -287,14 +299,84 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)
     config.stages = 4;
   // One tile of large heads is all that fits into some GPUs.
-  if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged &&
-      cuda::attentionSplitShape(config).sharedBytes >
-          options.gpu.blockSharedBytes)
+  if (isSplit && cuda::attentionSplitShape(config, 1).sharedBytes >
+                     options.gpu.blockSharedBytes)
     config.stages = 1;
-  setTile(op.getConfigAttr(), "splits", config.splits);
-  setTile(op.getConfigAttr(), "minSplitTokens", config.minSplitTokens);
-  setTile(op.getConfigAttr(), "stages", config.stages);
   return config;
+}
+
+int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
+  constexpr int registers = 168; // Those of heads of 128.
+  return std::max(1, residentBlocks(gpu, {.registers = registers,
+                                          .threads = shape.threads,
+                                          .sharedBytes = shape.sharedBytes}));
+}
+
+/// Blocks of split attention for `rows` rows that `gpu` has at a time. Beside
+/// one of one row there is space on a multiprocessor for the products ahead and
+/// behind, whose weights are copied meanwhile.
+static int64_t attentionPlaces(const cuda::AttentionConfig &config,
+                               int64_t rows, const GpuSpec &gpu) {
+  if (rows == 1 && overlapsLaunches(gpu))
+    return gpu.multiprocessors;
+  return gpu.multiprocessors *
+         attentionOccupancy(cuda::attentionSplitShape(config, 1), gpu);
+}
+
+/// The parts of its keys that a row with a long context has, where all rows
+/// together have `tiles` tiles of query heads, for `places` blocks at a time:
+/// as many as fill these once. Of more rows, which may be of unlike lengths,
+/// each still has a few: so many that the fewest blocks wait for the last ones.
+static int64_t splitsByWaves(int64_t tiles, int64_t places) {
+  constexpr int64_t few = 8, some = 16;
+  constexpr int64_t most = 64; // A merge has the states of 32 in a register.
+  if (places / tiles >= few)
+    return std::min(places / tiles, most);
+  auto isFuller = [&](int64_t splits, int64_t than) {
+    return splits * cuda::divideUp(than * tiles, places) >=
+           than * cuda::divideUp(splits * tiles, places);
+  };
+  int64_t best = few;
+  for (int64_t splits = few + 1; splits <= some; ++splits)
+    if (isFuller(splits, best))
+      best = splits;
+  return best;
+}
+
+cuda::AttentionConfig splitAttentionConfig(kernel::AttentionOp op, int64_t rows,
+                                           const CudaTargetOptions &options) {
+  cuda::AttentionConfig config =
+      plainAttentionConfig(op, /*isSplit=*/true, options);
+  const int64_t longest =
+      config.window ? std::min<int64_t>(options.context,
+                                        config.window + cuda::keyTile - 1)
+                    : options.context;
+  config.splits = static_cast<int>(
+      std::min(splitsByWaves(rows * cuda::attentionTiles(config),
+                             attentionPlaces(config, rows, options.gpu)),
+               cuda::divideUp(longest, config.minSplitTokens)));
+  return config;
+}
+
+cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
+                                        const CudaTargetOptions &options) {
+  const kernel::AttentionConfigAttr attr = op.getConfigAttr();
+  const bool isSplit = attr.getFamily() == kernel::AttentionFamily::Merged;
+  cuda::AttentionConfig config = plainAttentionConfig(op, isSplit, options);
+  if (isSplit)
+    config.splits = static_cast<int>(attr.getSplits());
+  setTile(attr, "splits", config.splits);
+  setTile(attr, "minSplitTokens", config.minSplitTokens);
+  setTile(attr, "stages", config.stages);
+  return config;
+}
+
+int64_t attentionBlocks(kernel::AttentionOp op,
+                        const CudaTargetOptions &options) {
+  const cuda::AttentionConfig config = attentionConfigOf(op, options);
+  const int64_t rows = std::max<int64_t>(1, op.getConfigAttr().getRows());
+  return std::min(rows * cuda::attentionTiles(config) * config.splits,
+                  attentionPlaces(config, rows, options.gpu));
 }
 
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {

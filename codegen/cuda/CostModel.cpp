@@ -80,12 +80,13 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
   if (tiles.itemKeys != 0) {
     const double shares = std::ceil(static_cast<double>(step.context) /
                                     static_cast<double>(tiles.itemKeys));
-    work = passes * std::min(static_cast<double>(blocks),
-                             static_cast<double>(tiles.tiles) * shares);
+    work = passes * static_cast<double>(tiles.tiles) *
+           std::min(static_cast<double>(tiles.splits), shares);
   } else if (tiles.tiles != 0) {
     work = passes * static_cast<double>(tiles.tiles);
-    places = std::min(places, static_cast<double>(blocks));
   }
+  if (tiles.tiles != 0)
+    places = std::min(places, static_cast<double>(blocks));
   const double rounds = std::ceil(work / places);
 
   // Each round waits for its first bytes, but for blocks that stay.

@@ -33,9 +33,10 @@ struct TileModel {
   int64_t bytesInFlight = 0; ///< Of weights, of a block.
   int64_t occupancy = 0;     ///< Blocks that a multiprocessor has at a time.
   /// Where the launch partitions its work among its blocks: the pieces of it,
-  /// or, where it partitions keys, the blocks that it would need without.
+  /// or, where it partitions keys, those of a row if it did not.
   int64_t tiles = 0;
-  int64_t itemKeys = 0;   ///< The fewest keys that are worth a block; 0: all.
+  int64_t itemKeys = 0;   ///< The fewest keys that are worth a piece; 0: all.
+  int64_t splits = 0;     ///< The most pieces that keys are cut into.
   int64_t localBytes = 0; ///< From shared memory, for each 1024 operations.
   bool usesMatrixUnits = false;
 };

@@ -10,6 +10,7 @@
 
 #include "codegen/KernelOps.h"
 #include "codegen/SourceText.h"
+#include "codegen/cuda/Configs.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -47,7 +48,7 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
   const cuda::LaunchShape manyRows = cuda::attentionShape(attention);
   attention.stages = 1; // The fewest.
   for (const cuda::LaunchShape &shape :
-       {manyRows, cuda::attentionSplitShape(attention)})
+       {manyRows, cuda::attentionSplitShape(attention, 1)})
     if (const std::string excess = exceededLimit(shape, target().options().gpu);
         !excess.empty())
       return unsupportedError(absl::StrCat(
@@ -131,7 +132,9 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
   for (const std::string &map : text.maps)
     os << "LLAMAC_TENSOR_MAP(" << map << "), ";
   os << "int rows) {\n";
-  if (overlaps)
+  if (overlaps && nextBeginsLate(&kernel.getPrototype(), options))
+    os << text.prologue << "waitForLaunches();\nletNextLaunchBegin();\n";
+  else if (overlaps)
     os << "letNextLaunchBegin();\n" << text.prologue << "waitForLaunches();\n";
   os << text.body << "\n}\n";
   return file;

@@ -117,13 +117,13 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   // split-KV.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Unsplit, 0, 0, /*tiles=*/{});
-  auto kv = cast<llama::KVType>(attention.getKv().getType());
+        context, kernel::AttentionFamily::Unsplit, 0, 0, /*rows=*/0,
+        /*tiles=*/{});
   const cuda::AttentionConfig config =
-      attentionConfig(kvConfig(kv, targetOptions), kv.getHeads(), 1);
+      splitAttentionConfig(attention, maxRows, targetOptions);
   return kernel::AttentionConfigAttr::get(
       context, kernel::AttentionFamily::Merged, config.splits,
-      cuda::attentionPartialFloats(config), /*tiles=*/{});
+      cuda::attentionPartialFloats(config), maxRows, /*tiles=*/{});
 }
 
 std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {

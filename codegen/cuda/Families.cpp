@@ -396,8 +396,9 @@ unsplitMaps(Operation *operation, const CudaTargetOptions &options) {
 
 static cuda::LaunchShape splitShape(Operation *op,
                                     const CudaTargetOptions &options) {
-  return cuda::attentionSplitShape(
-      attentionConfigOf(cast<kernel::AttentionOp>(op), options));
+  auto attention = cast<kernel::AttentionOp>(op);
+  return cuda::attentionSplitShape(attentionConfigOf(attention, options),
+                                   attentionBlocks(attention, options));
 }
 
 static CudaKernelText attentionText(Operation *operation,
@@ -432,7 +433,7 @@ static CudaKernelText attentionText(Operation *operation,
   text.body = llvm::formatv(
       "{0}AttentionArgs{{.q = query, .pool = pool, .pageTable = pageTable, "
       ".positions = positions, .sequences = sequences, .out = out}{1});",
-      split   ? "attentionSplit<config>("
+      split   ? "attentionSplit<config>(rows, "
       : wgmma ? "attentionWgmma<config>(rows, poolMap, "
               : "attention<config>(rows, ",
       split ? ", {partials, counters}" : "");

@@ -21,7 +21,7 @@ namespace llamac::cuda {
 /// Whether the block is the last of `arrivals` that count themselves at
 /// `counter`: its threads then see what all of these stored before. No block
 /// waits, so they need not be resident together. The counter is 0 before the
-/// first and after the last. Called once in a kernel, by all threads.
+/// first and after the last. Called by all threads.
 LLAMAC_DEVICE bool arrivesLast(uint32_t *counter, uint32_t arrivals) {
   LLAMAC_SHARED(isLast, bool[1]);
   // The barrier puts the block's stores before the one thread's release, and

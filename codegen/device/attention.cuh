@@ -13,8 +13,9 @@
 //                   warp, and all its warps read the same keys: for prefill.
 //   attentionSplit  split-KV: a block has the vectors of one row and a split of
 //                   its keys, a quarter of each tile for a warp, so that few
-//                   rows fill a GPU. Blocks store partial results; the last one
-//                   to finish merges them, in ascending order.
+//                   rows fill a GPU, and then another split. Blocks store
+//                   partial results; the last one to finish merges those of a
+//                   row, in ascending order.
 //
 // Splits depend on the row's position alone, so a result depends neither on the
 // other rows nor on which block was faster.
@@ -99,6 +100,16 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
       return rowOf(vector) >= run.begin && rowOf(vector) < run.end;
     };
 
+    KeyLoader<config, tileKeys> loader{
+        {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
+         args.pageTable},
+        stages,
+        kvHead,
+        run.sequence,
+        run.firstTile(),
+        run.keys,
+        run.from};
+    loader.startFirst();
     FlashWarp<config, hasSharedQueries(config)> warp;
     warp.queries =
         reinterpret_cast<uint32_t *>(
@@ -115,15 +126,6 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
       from[upper] = firstKey(config, position) - run.firstTile();
       seen[upper] = position + 1 - run.firstTile();
     }
-    KeyLoader<config, tileKeys> loader{
-        {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
-         args.pageTable},
-        stages,
-        kvHead,
-        run.sequence,
-        run.firstTile(),
-        run.keys,
-        run.from};
     loader.forEachTile([&](int tile) {
       const int first = tile * tileKeys;
       warp.template take<tileKeys>(loader.keys(tile), loader.values(tile),
@@ -148,76 +150,121 @@ struct SplitArgs {
 };
 
 /// Merges the partial results of query heads `first` to `first + heads - 1` of
-/// `row` in ascending order into args.out. A warp has a head.
+/// `row` in ascending order into args.out. A warp has a head. What it reads is
+/// far away, so a lane reads the state of a split, and columns of as many as
+/// registers hold before it uses the first.
 template <AttentionConfig config>
 LLAMAC_DEVICE void mergeSplits(const AttentionArgs &args, const float *partials,
                                int row, int first, int heads, int splits) {
   constexpr int head = config.kv.headSize;
   constexpr int partial = attentionPartialFloats(config);
+  constexpr int held = ceilDiv(config.splits, 32);
+  constexpr int columns = ceilDiv(head, 64);
+  constexpr int atOnce = columns == 1 ? 32 : columns == 2 ? 16 : 8;
   for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
     const long index = long(row) * config.heads + first + vector;
     const float *from = partials + index * config.splits * partial;
-    float maximum = minusInfinity, total = 0;
-    for (int split = 0; split < splits; ++split)
-      maximum = maxOf(maximum, from[split * partial + head]);
-    for (int split = 0; split < splits; ++split) {
-      const F32x2 state = load2(from + split * partial + head);
-      total = fma(state.y, weightOf(state.x, maximum), total);
+    F32x2 states[held]; // Maximum and sum of splits lane, lane + 32, ...
+    float maximum = minusInfinity;
+#pragma unroll
+    for (int h = 0; h < held; ++h) {
+      const int split = laneIndex() + 32 * h;
+      states[h] = split < splits ? load2(from + split * partial + head)
+                                 : F32x2{minusInfinity, 0};
+      maximum = maxOf(maximum, states[h].x);
     }
-    for (int d = 2 * laneIndex(); d < head; d += 64) {
-      F32x2 sum = {0, 0};
-      for (int split = 0; split < splits; ++split) {
-        const float *part = from + split * partial;
-        sum = fma(load2(part + d), splat(weightOf(part[head], maximum)), sum);
+#pragma unroll
+    for (int by = 16; by > 0; by /= 2)
+      maximum = maxOf(maximum, shuffleXor(maximum, by));
+    float weights[held], total = 0;
+#pragma unroll
+    for (int h = 0; h < held; ++h) {
+      weights[h] = weightOf(states[h].x, maximum);
+      total = fma(states[h].y, weights[h], total);
+    }
+#pragma unroll
+    for (int by = 16; by > 0; by /= 2)
+      total += shuffleXor(total, by);
+
+    F32x2 sums[columns] = {};
+#pragma unroll
+    for (int h = 0; h < held; ++h)
+      for (int base = 32 * h; base < minOf(splits, 32 * h + 32);
+           base += atOnce) {
+        F32x2 parts[atOnce][columns];
+#pragma unroll
+        for (int i = 0; i < atOnce; ++i)
+#pragma unroll
+          for (int c = 0; c < columns; ++c) {
+            const int d = 64 * c + 2 * laneIndex();
+            parts[i][c] = base + i < splits && d < head
+                              ? load2(from + (base + i) * partial + d)
+                              : F32x2{0, 0};
+          }
+#pragma unroll
+        for (int i = 0; i < atOnce; ++i) {
+          const F32x2 weight = splat(shuffle(weights[h], (base + i) % 32));
+#pragma unroll
+          for (int c = 0; c < columns; ++c)
+            sums[c] = fma(parts[i][c], weight, sums[c]);
+        }
       }
-      store2(args.out + index * head + d, sum * splat(1.0f / total));
-    }
+#pragma unroll
+    for (int c = 0; c < columns; ++c)
+      if (const int d = 64 * c + 2 * laneIndex(); d < head)
+        store2(args.out + index * head + d, sums[c] * splat(1.0f / total));
   }
 }
 
-/// Writes f32 [rows][heads][headSize] to args.out. A launch of
-/// attentionSplitShape(config).
+/// A split of the keys of a row.
+struct RowSplit {
+  int row;
+  int position;
+  int sequence;
+  int split;
+  int splits; ///< Of the row.
+};
+
+/// One split for tile `headTile` of the query heads of kv head `kvHead`: into
+/// args.out where it is the row's only one, else a partial result, and merges
+/// them where it is the last to come.
 template <AttentionConfig config>
-LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
-                                  const SplitArgs &shared) {
+LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
+                               const SplitArgs &shared, const RowSplit &of,
+                               int kvHead, int headTile) {
   constexpr int group = attentionGroup(config);
   constexpr int head = config.kv.headSize;
   constexpr int headTiles = attentionHeadTiles(config);
   constexpr int partial = attentionPartialFloats(config);
   constexpr int warpKeys = keyTile / attentionWarps;
   LLAMAC_SHARED_DYNAMIC(stages);
-  const int row = blockIdx.y;
-  const int split = blockIdx.x % config.splits;
-  const int headTile = blockIdx.x / config.splits % headTiles;
-  const int kvHead = blockIdx.x / config.splits / headTiles;
   const int firstHead = kvHead * group + headTile * warpVectors;
   const int heads = minOf(group - headTile * warpVectors, warpVectors);
 
-  const int tokens = args.positions[row] + 1;
-  const int from = firstKey(config, args.positions[row]);
-  const int firstTile = from / keyTile * keyTile;
-  const int share = splitTokens(config, tokens - firstTile);
-  // Blocks without a split leave before they divide.
-  if (split * share >= tokens - firstTile)
-    return;
-  const int splits = ceilDiv(tokens - firstTile, share);
-  const int begin = firstTile + split * share;
-  const int end = minOf(begin + share, tokens);
+  const int from = firstKey(config, of.position);
+  const int firstTile = firstTileKey(config, of.position);
+  const int tiles = tilesOfKeys(config, of.position);
+  const int begin = firstTile + tiles * of.split / of.splits * keyTile;
+  const int end =
+      minOf(firstTile + tiles * (of.split + 1) / of.splits * keyTile,
+            of.position + 1);
 
-  FlashWarp<config> warp;
-  warp.loadQueries([&](int vector) {
-    return vector < heads
-               ? args.q + (long(row) * config.heads + firstHead + vector) * head
-               : nullptr;
-  });
   KeyLoader<config> loader{
       {static_cast<uint16_t *>(const_cast<void *>(args.pool)), args.pageTable},
       stages,
       kvHead,
-      args.sequences[row],
+      of.sequence,
       begin,
       end,
       from};
+  loader.startFirst();
+  FlashWarp<config> warp;
+  warp.loadQueries([&](int vector) {
+    return vector < heads
+               ? args.q +
+                     (long(of.row) * config.heads + firstHead + vector) * head
+               : nullptr;
+  });
   const int own = warpIndex() * warpKeys;
   loader.forEachTile([&](int tile) {
     const int first = begin + tile * keyTile + own;
@@ -242,8 +289,7 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
       store2(to + head, {warp.maximum[upper], warp.total[upper]});
   }
   syncThreads();
-  // A row of one split has its result, others a part of it.
-  const bool isUnsplit = splits == 1;
+  const bool isUnsplit = of.splits == 1;
   for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
     float maximum = minusInfinity, total = 0;
     for (int w = 0; w < attentionWarps; ++w)
@@ -253,8 +299,9 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
       const float *from = exchange + (w * warpVectors + vector) * slot;
       total = fma(from[head + 1], weightOf(from[head], maximum), total);
     }
-    const long index = long(row) * config.heads + firstHead + vector;
-    float *part = shared.partials + (index * config.splits + split) * partial;
+    const long index = long(of.row) * config.heads + firstHead + vector;
+    float *part =
+        shared.partials + (index * config.splits + of.split) * partial;
     float *to = isUnsplit ? args.out + index * head : part;
     const F32x2 factor = splat(isUnsplit ? 1.0f / total : 1.0f);
     for (int d = 2 * laneIndex(); d < head; d += 64) {
@@ -268,13 +315,54 @@ LLAMAC_DEVICE void attentionSplit(const AttentionArgs &args,
     if (!isUnsplit && laneIndex() == 0)
       store2(part + head, {maximum, total});
   }
-  if (isUnsplit)
+  if (isUnsplit) {
+    syncThreads(); // The next split's keys come where the results are.
     return;
+  }
   uint32_t *counter = shared.counters +
-                      (long(row) * config.kv.kvHeads + kvHead) * headTiles +
+                      (long(of.row) * config.kv.kvHeads + kvHead) * headTiles +
                       headTile;
-  if (arrivesLast(counter, splits))
-    mergeSplits<config>(args, shared.partials, row, firstHead, heads, splits);
+  if (arrivesLast(counter, of.splits))
+    mergeSplits<config>(args, shared.partials, of.row, firstHead, heads,
+                        of.splits);
+}
+
+/// Writes f32 [rows][heads][headSize] to args.out. A launch of
+/// attentionSplitShape(config) with any number of blocks: they take the splits
+/// that there are in turn, so that none is without work while another has two.
+template <AttentionConfig config>
+LLAMAC_DEVICE void attentionSplit(int rows, const AttentionArgs &args,
+                                  const SplitArgs &shared) {
+  constexpr int headTiles = attentionHeadTiles(config);
+  constexpr int tiles = attentionTiles(config);
+  int item = blockIdx.x;
+  for (int first = 0; first < rows; first += 32) {
+    // A lane counts the splits of a row, and those of the rows before it.
+    const int own = first + laneIndex();
+    const int position = own < rows ? args.positions[own] : 0;
+    const int sequence = own < rows ? args.sequences[own] : 0;
+    const int splits =
+        own < rows ? splitsOf(config, tilesOfKeys(config, position)) : 0;
+    int after = splits;
+#pragma unroll
+    for (int by = 1; by < 32; by *= 2) {
+      const int before = shuffleUp(after, by);
+      after += laneIndex() >= by ? before : 0;
+    }
+    const int items = shuffle(after, 31) * tiles;
+    for (; item < items; item += gridDim.x) {
+      const int at = item / tiles;
+      const int lane = __popc(warpBallot(after <= at));
+      const int ofRow = shuffle(splits, lane);
+      const int tile = item % tiles;
+      attendSplit<config>(args, shared,
+                          {first + lane, shuffle(position, lane),
+                           shuffle(sequence, lane),
+                           at - (shuffle(after, lane) - ofRow), ofRow},
+                          tile / headTiles, tile % headTiles);
+    }
+    item -= items;
+  }
 }
 
 } // namespace llamac::cuda

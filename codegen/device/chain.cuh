@@ -35,7 +35,8 @@ namespace llamac::cuda {
 
 /// Lets the next launch begin once all blocks of this one have come here or are
 /// done, so that its blocks take no place of theirs. The first statement of a
-/// kernel; it may be compiled to let the next launch begin later.
+/// kernel, or the one behind its wait; it may be compiled to let the next
+/// launch begin later.
 LLAMAC_DEVICE void letNextLaunchBegin() {
 #if LLAMAC_HAS_SM90 && LLAMAC_OVERLAP == LLAMAC_FROM_START
   gridDependencyTrigger();

@@ -557,8 +557,8 @@ struct AttentionConfig {
   long heads;
   float scale;
   int window = 0;  ///< Keys that a row sees, its own included; 0: all.
-  int splits = 16; ///< Split attention: blocks that share a row's keys.
-  int minSplitTokens = 128;     ///< The fewest keys that are worth a block.
+  int splits = 16; ///< Split attention: the most parts of a row's keys.
+  int minSplitTokens = 128;     ///< The fewest keys that are worth a part.
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
 };
@@ -660,13 +660,19 @@ LLAMAC_CONSTEXPR long attentionPartialFloats(const AttentionConfig &config) {
   return config.kv.headSize + 4;
 }
 
-/// For few rows with long contexts: a block has one split of one tile of the
-/// query heads of one kv head. The workspace has the partial results, f32
-/// [rows][heads][splits][partial]; there is a counter for each tile.
-LLAMAC_CONSTEXPR LaunchShape
-attentionSplitShape(const AttentionConfig &config) {
-  const long tiles = config.kv.kvHeads * attentionHeadTiles(config);
-  LaunchShape shape{tiles * config.splits, 1, attentionWarps * 32,
+/// Tiles of query heads of one row.
+LLAMAC_CONSTEXPR long attentionTiles(const AttentionConfig &config) {
+  return config.kv.kvHeads * attentionHeadTiles(config);
+}
+
+/// For few rows with long contexts: `blocks` blocks share the splits of all
+/// rows; one has a split of a tile of query heads at a time. The workspace has
+/// the partial results, f32 [rows][heads][splits][partial]; there is a counter
+/// for each tile.
+LLAMAC_CONSTEXPR LaunchShape attentionSplitShape(const AttentionConfig &config,
+                                                 long blocks) {
+  const long tiles = attentionTiles(config);
+  LaunchShape shape{blocks, 0, attentionWarps * 32,
                     config.stages * attentionStageBytes(config)};
   shape.workspaceBytes =
       config.heads * config.splits * attentionPartialFloats(config) * 4;
@@ -681,11 +687,22 @@ LLAMAC_CONSTEXPR int firstKey(const AttentionConfig &config, int position) {
              : 0;
 }
 
-/// Keys of one split of a row with `tokens` keys: equal shares, in whole tiles.
-LLAMAC_CONSTEXPR int splitTokens(const AttentionConfig &config, int tokens) {
-  const int share = (tokens + config.splits - 1) / config.splits;
-  const int whole = (share + keyTile - 1) / keyTile * keyTile;
-  return whole > config.minSplitTokens ? whole : config.minSplitTokens;
+/// The first key of the first tile of the row at `position`.
+LLAMAC_CONSTEXPR int firstTileKey(const AttentionConfig &config, int position) {
+  return firstKey(config, position) / keyTile * keyTile;
+}
+
+/// Tiles of keys of the row at `position`.
+LLAMAC_CONSTEXPR int tilesOfKeys(const AttentionConfig &config, int position) {
+  return (position - firstTileKey(config, position)) / keyTile + 1;
+}
+
+/// Splits of a row with `tiles` tiles of keys. Split s has the tiles from
+/// tiles * s / splits on, so that they differ by one tile at most.
+LLAMAC_CONSTEXPR int splitsOf(const AttentionConfig &config, int tiles) {
+  const int worth =
+      (tiles * keyTile + config.minSplitTokens - 1) / config.minSplitTokens;
+  return worth < config.splits ? worth : config.splits;
 }
 
 // Query, key and value

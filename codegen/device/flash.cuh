@@ -286,7 +286,18 @@ template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
 #endif
   }
 
+  /// Starts the copies of the first tiles, and asks for those behind them that
+  /// start() does not ask for.
+  LLAMAC_DEVICE void startFirst() {
+#pragma unroll
+    for (int tile = 0; tile < config.stages - 1; ++tile)
+      start(tile);
+    for (int tile = config.stages - 1; tile < aheadTiles; ++tile)
+      askAhead(tile);
+  }
+
   /// Calls body(tile) for every tile, once it has come for all threads.
+  /// startFirst() was called.
   template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
     const int count = tiles();
     if constexpr (config.stages == 1) {
@@ -298,9 +309,6 @@ template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
         syncThreads();
       }
     } else {
-#pragma unroll
-      for (int tile = 0; tile < config.stages - 1; ++tile)
-        start(tile);
       for (int tile = 0; tile < count; ++tile) {
         cpAsyncWait<config.stages - 2>();
         syncThreads();

@@ -433,11 +433,17 @@ MatmulConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return checkTiles(emitError, tiles);
 }
 
-LogicalResult
-AttentionConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                            AttentionFamily family, int64_t splits,
-                            int64_t partial, DictionaryAttr tiles) {
+LogicalResult AttentionConfigAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, AttentionFamily family,
+    int64_t splits, int64_t partial, int64_t rows, DictionaryAttr tiles) {
   const bool isSplit = family != AttentionFamily::Unsplit;
+  const int64_t mostRows =
+      family == AttentionFamily::Merged ? llama::largestSize : 0;
+  if (rows < 0 || rows > mostRows)
+    return emitError() << "#kernel.attention_config expects rows of 0"
+                       << (mostRows ? " to " + std::to_string(mostRows)
+                                    : " unless the launch merges")
+                       << ", got " << rows;
   for (auto [name, size] :
        {std::pair("splits", splits), std::pair("partial", partial)})
     if (isSplit ? !llama::isSize(size) : size != 0)

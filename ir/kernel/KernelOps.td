@@ -211,11 +211,13 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
     `unsplit` walks all keys of a row in turn. `split_kv` cuts the keys of the
     longest context into `splits` parts and leaves for each a partial result of
     `partial` numbers, which `kernel.attention_merge` merges. `merged` cuts them
-    likewise, and the launch merges the parts itself, in ascending order.
+    likewise, and the launch merges the parts itself, in ascending order; where
+    its grid follows from the most rows of a launch, `rows` are these.
     `tiles` are sizes that a target would choose otherwise.
   }];
   let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,
                         "int64_t":$splits, "int64_t":$partial,
+                        DefaultValuedParameter<"int64_t", "0">:$rows,
                         OptionalParameter<"::mlir::DictionaryAttr">:$tiles);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

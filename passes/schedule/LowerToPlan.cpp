@@ -63,6 +63,15 @@ static int64_t widthOf(Operation *op) {
   return 0;
 }
 
+/// The most rows that the config of `op` is for; 0 where it is for any number.
+static int64_t rowsMadeFor(Operation *op) {
+  if (auto product = op->getAttrOfType<kernel::MatmulConfigAttr>("config"))
+    return product.getRowBlock();
+  if (auto attention = op->getAttrOfType<kernel::AttentionConfigAttr>("config"))
+    return attention.getRows();
+  return 0;
+}
+
 /// `text` with '_' for everything that a C identifier cannot hold.
 static std::string identifier(StringRef text) {
   std::string result;
@@ -155,8 +164,8 @@ private:
   }
 
   /// family_role_nN_kK_format by the first weight, or family_nN without one,
-  /// followed by _mM where a product has up to M > 1 rows, and by a number when
-  /// that is taken.
+  /// followed by _mM where it is made for up to M > 1 rows, and by a number
+  /// when that is taken.
   std::string nameFor(Operation *op, StringRef family) {
     std::string name = family.str();
     if (SmallVector<llama::WeightOp> weights = weightsOf(op);
@@ -173,9 +182,8 @@ private:
     } else if (const int64_t width = widthOf(op)) {
       name += "_n" + std::to_string(width);
     }
-    auto config = op->getAttrOfType<kernel::MatmulConfigAttr>("config");
-    if (config && config.getRowBlock() > 1)
-      name += "_m" + std::to_string(config.getRowBlock());
+    if (const int64_t rows = rowsMadeFor(op); rows > 1)
+      name += "_m" + std::to_string(rows);
     std::string unique = name;
     for (int i = 2; !names.insert(unique).second; ++i)
       unique = name + "_" + std::to_string(i);

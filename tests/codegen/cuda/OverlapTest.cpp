@@ -98,7 +98,9 @@ std::string brokenRule(const std::string &source, const std::string &kernel,
       R"(letNextLaunchBegin\(\);\s*((WeightStream<config> stream\(\{[\w\s,]*\}\)|)"
       R"(WgmmaProduct<config> product\(\s*rows,\s*\{[\w\s,{}&]*\}\));\s*)?)");
   const std::string before = body.substr(0, at);
-  if (!std::regex_match(before, ahead))
+  const std::string begin = "letNextLaunchBegin();";
+  const bool isLate = body.find(begin, at) != std::string::npos;
+  if (isLate ? !before.empty() : !std::regex_match(before, ahead))
     return "what stands before the wait is more than a stream of weights";
   std::istringstream names(parts[2]);
   std::string parameter;

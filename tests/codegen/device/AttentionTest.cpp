@@ -95,7 +95,7 @@ protected:
           {reads(query), reads(cached), reads(position), reads(owner),
            reads(pageOf), writes(out)});
     } else {
-      const LaunchShape shape = attentionSplitShape(config);
+      const LaunchShape shape = attentionSplitShape(config, splitBlocks);
       const std::vector<uint32_t> zeros(rows * shape.counters);
       DeviceBytes partials(rows * shape.workspaceBytes), counters(zeros);
       run("attention_split", shape, rows,
@@ -146,6 +146,7 @@ protected:
 
   AttentionConfig config;
   std::vector<int> pageTable;
+  int64_t splitBlocks = 64;
 };
 
 TEST_P(AttentionTest, OneRowOfOneToken) {
@@ -168,6 +169,27 @@ TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
 TEST_P(AttentionTest, SplitsOfRowsOfEveryLength) {
   check(Form::Split, {{0, 0}, {1, 63}, {2, 64}});
   check(Form::Split, {{2, 127}, {0, 200}, {1, 319}});
+}
+
+TEST_P(AttentionTest, BlocksShareSplitsOfMoreRowsThanAWarpCounts) {
+  std::vector<Query> queries;
+  for (int i = 0; i < 35; ++i)
+    queries.push_back({i % sequences, 9 * i});
+  splitBlocks = 7;
+  check(Form::Split, queries);
+}
+
+TEST_P(AttentionTest, BitsDoNotDependOnTheNumberOfBlocks) {
+  const std::vector<Query> queries = {{2, 130}, {0, 319}, {1, 10}};
+  const std::vector<uint16_t> pool = cache(queries);
+  const std::vector<float> q =
+      floats(queries.size() * config.heads * config.kv.headSize);
+  const std::vector<float> expected = attend(Form::Split, queries, q, pool);
+  for (const int64_t blocks : {1, 3, 1000}) {
+    splitBlocks = blocks;
+    EXPECT_EQ(attend(Form::Split, queries, q, pool), expected)
+        << blocks << " blocks";
+  }
 }
 
 TEST_P(AttentionTest, SplitsAreJoinedTheSameBesideAnyRows) {

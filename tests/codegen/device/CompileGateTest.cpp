@@ -166,7 +166,7 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"wgmma_head", wgmma(model.vocabulary, model.width)},
           {"attention_wgmma", wgmmaAttentionShape(attention).sharedBytes},
           {"attention_whole", attentionShape(attention).sharedBytes},
-          {"attention_split", attentionSplitShape(attention).sharedBytes}};
+          {"attention_split", attentionSplitShape(attention, 1).sharedBytes}};
 }
 
 /// Threads of the streams, by name.

@@ -221,12 +221,12 @@ LLAMAC_KERNEL(attention_wgmma, wgmmaAttentionShape(attending))
 }
 #endif
 
-LLAMAC_KERNEL(attention_split, attentionSplitShape(attending))
+LLAMAC_KERNEL(attention_split, attentionSplitShape(attending, 1))
 (const float *q, const void *pool, const int *positions, const int *sequences,
  const int *pageTable, float *partials, unsigned *counters, float *out,
  int rows) {
   attentionSplit<attending>(
-      AttentionArgs{q, pool, pageTable, positions, sequences, out},
+      rows, AttentionArgs{q, pool, pageTable, positions, sequences, out},
       {partials, counters});
 }
 

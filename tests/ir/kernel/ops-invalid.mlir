@@ -804,6 +804,11 @@ func.func private @attention_family() attributes {config = #kernel.attention_con
 
 // -----
 
+// expected-error @below {{#kernel.attention_config expects rows of 0 unless the launch merges, got 4}}
+func.func private @attention_rows() attributes {config = #kernel.attention_config<family = split_kv, splits = 1, partial = 1, rows = 4>}
+
+// -----
+
 func.func @qkv_input_rank(%x: tensor<64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
   // expected-error @below {{'kernel.qkv' op operand #0 must be 2D tensor of 32-bit float values, but got 'tensor<64xf32>'}}
   %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s
