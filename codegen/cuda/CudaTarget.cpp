@@ -152,6 +152,15 @@ Type CudaTarget::weightElement(Type element) const {
   return readElement(element);
 }
 
+int64_t CudaTarget::weightBytes(Type type) const {
+  auto tensor = cast<RankedTensorType>(type);
+  if (tensor.getRank() != 2)
+    return kernel::weightBytes(type);
+  return cuda::packedWeightBytes(
+      cuda::deviceWeight(llama::dataTypeOf(tensor.getElementType())).format,
+      tensor.getDimSize(0), tensor.getDimSize(1));
+}
+
 Tiles CudaTarget::tiles(Operation *op) const {
   return tilesOf(op, targetOptions);
 }

@@ -115,6 +115,7 @@ public:
                           const kernel::CostStep &step) const override;
   std::optional<kernel::Peaks> peaks(mlir::Operation *op) const override;
   mlir::Type weightElement(mlir::Type element) const override;
+  int64_t weightBytes(mlir::Type type) const override;
   Tiles tiles(mlir::Operation *op) const override;
   std::vector<std::string> slowPaths(mlir::Operation *op) const override;
   llvm::StringRef familyName(mlir::Operation *op) const override;

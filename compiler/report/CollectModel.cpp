@@ -107,22 +107,19 @@ static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
 
 /// Tensors and bytes of each element type.
 static Json collectWeights(ModuleOp module, const kernel::Target &target) {
-  std::map<std::string, Type> weights;
+  std::map<std::string, RankedTensorType> weights;
   for (auto program : module.getOps<plan::ProgramOp>())
-    for (auto weight : program.getBody().front().getOps<plan::WeightOp>()) {
-      auto type = cast<RankedTensorType>(weight.getType());
+    for (auto weight : program.getBody().front().getOps<plan::WeightOp>())
       weights[weight.getName().str()] =
-          type.getRank() == 2
-              ? type.clone(target.weightElement(type.getElementType()))
-              : type;
-    }
+          cast<RankedTensorType>(weight.getType());
   std::map<std::string, std::pair<int64_t, int64_t>> formats;
   for (const auto &[name, type] : weights) {
-    auto &[tensors, bytes] =
-        formats[llama::elementTypeName(cast<ShapedType>(type).getElementType())
-                    .str()];
+    const Type element = type.getElementType();
+    const Type read =
+        type.getRank() == 2 ? target.weightElement(element) : element;
+    auto &[tensors, bytes] = formats[llama::elementTypeName(read).str()];
     ++tensors;
-    bytes += kernel::weightBytes(type);
+    bytes += target.weightBytes(type);
   }
   return weightsJson(formats);
 }

@@ -13,7 +13,7 @@
 
 #include "ir/kernel/Cost.h"
 
-#include "ir/kernel/Kernel.h"
+#include "ir/kernel/Target.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -29,6 +29,10 @@ int64_t weightBytes(Type type) {
   if (auto quant = dyn_cast<llama::QuantType>(tensor.getElementType()))
     return elements / quant.getBlockElements() * quant.getBlockBytes();
   return elements * tensor.getElementTypeBitWidth() / 8;
+}
+
+int64_t CostStep::weightBytes(Type type) const {
+  return target ? target->weightBytes(type) : kernel::weightBytes(type);
 }
 
 /// Bytes of one row of each of these activations: all dimensions but the first.
@@ -98,7 +102,7 @@ static void addElementwise(Cost &cost, const CostStep &step,
                            OperandRange operands) {
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getRank() == 1)
-      cost.weightBytes += weightBytes(operand.getType());
+      cost.weightBytes += step.weightBytes(operand.getType());
     else
       cost.inputBytes += step.rows * rowBytes(operand);
 }
@@ -108,14 +112,14 @@ static void addNorm(Cost &cost, const CostStep &step, Value weight,
                     int64_t width) {
   if (!weight)
     return;
-  cost.weightBytes += weightBytes(weight.getType());
+  cost.weightBytes += step.weightBytes(weight.getType());
   cost.flops += step.rows * normFlops(width);
 }
 
 /// R rows of the table; the result, [R, width]; cosines and sines, where it
 /// makes them, as kernel.rope_table does.
 Cost EmbedOp::cost(const CostStep &step) {
-  Cost cost{.weightBytes = step.rows * (weightBytes(getTable().getType()) /
+  Cost cost{.weightBytes = step.rows * (step.weightBytes(getTable().getType()) /
                                         getTable().getType().getDimSize(0)),
             .inputBytes = step.rows * rowBytes(getTokens()),
             .outputBytes = step.rows * rowBytes(getResult())};
@@ -137,7 +141,7 @@ Cost RopeTableOp::cost(const CostStep &step) {
 /// The norm of each row, and the epilogue of each element.
 Cost RmsNormOp::cost(const CostStep &step) {
   const int64_t width = widthOf(getInput());
-  Cost cost{.weightBytes = weightBytes(getWeight().getType()),
+  Cost cost{.weightBytes = step.weightBytes(getWeight().getType()),
             .inputBytes = step.rows * rowBytes(getInput()),
             .outputBytes = step.rows * rowBytes(getResult()),
             .flops = step.rows *
@@ -158,7 +162,7 @@ Cost MatmulOp::cost(const CostStep &step) {
   const int64_t depth = widthOf(getInput());
   const auto weights = static_cast<int64_t>(getWeights().size());
   Cost cost{.weightBytes =
-                weights * weightBytes(getWeights().front().getType()),
+                weights * step.weightBytes(getWeights().front().getType()),
             .inputBytes = step.rows * rowBytes(getInput()),
             .outputBytes = step.rows * rowBytes(getResult()),
             .flops = step.rows * widthOf(getResult()) *
@@ -196,7 +200,7 @@ Cost QkvOp::cost(const CostStep &step) {
   const int64_t depth = widthOf(getInput());
   int64_t outputs = 0, weights = 0;
   for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()}) {
-    weights += weightBytes(weight.getType());
+    weights += step.weightBytes(weight.getType());
     outputs += cast<RankedTensorType>(weight.getType()).getDimSize(0);
   }
   const int64_t queryWidth = widthOf(getRotated());
@@ -223,7 +227,7 @@ Cost QkvProductsOp::cost(const CostStep &step) {
             .outputBytes =
                 step.rows * rowBytes({getQuery(), getKey(), getValue()})};
   for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()})
-    cost.weightBytes += weightBytes(weight.getType());
+    cost.weightBytes += step.weightBytes(weight.getType());
   for (Value result : getResults())
     cost.flops += step.rows * 2 * depth * widthOf(result);
   addNorm(cost, step, getNormWeight(), depth);

@@ -26,6 +26,8 @@
 
 namespace llamac::kernel {
 
+class Target;
+
 /// The step that a cost is for: `rows` consecutive rows of one sequence, of
 /// which the last is at position `context` - 1. So row r of them attends to
 /// `context` - `rows` + r + 1 keys.
@@ -37,6 +39,11 @@ struct CostStep {
   int64_t splitContext = 0;
   /// Bytes of one layer's cache, keys and values, that a token takes.
   int64_t kvTokenBytes = 0;
+  /// Whose kernels read the weights; null: as they are stored.
+  const Target *target = nullptr;
+
+  /// Bytes of a weight of `type`, a tensor of a static shape.
+  int64_t weightBytes(mlir::Type type) const;
 };
 
 struct Cost {
@@ -60,7 +67,7 @@ struct Cost {
   bool operator==(const Cost &) const = default;
 };
 
-/// Bytes of a weight of `type`, a tensor of a static shape.
+/// Bytes of a weight of `type`, a tensor of a static shape, as it is stored.
 int64_t weightBytes(mlir::Type type);
 
 } // namespace llamac::kernel

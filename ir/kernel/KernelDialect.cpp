@@ -497,19 +497,9 @@ std::vector<std::pair<StringRef, int64_t>> Target::tiles(Operation *op) const {
 }
 
 Cost costOf(Operation *op, const CostStep &step, const Target &target) {
-  // A copy whose operands are of the types that the kernel reads.
-  Block block;
-  IRMapping mapping;
-  for (Value operand : op->getOperands()) {
-    Type type = operand.getType();
-    if (auto tensor = dyn_cast<RankedTensorType>(type);
-        tensor && tensor.getRank() == 2 && tensor.hasStaticShape())
-      type = tensor.clone(target.weightElement(tensor.getElementType()));
-    mapping.map(operand, block.addArgument(type, op->getLoc()));
-  }
-  OpBuilder builder(op->getContext());
-  builder.setInsertionPointToEnd(&block);
-  return cast<AnchorOpInterface>(builder.clone(*op, mapping)).cost(step);
+  CostStep own = step;
+  own.target = &target;
+  return cast<AnchorOpInterface>(op).cost(own);
 }
 
 std::unique_ptr<Target> targetOf(Operation *op) {

@@ -140,6 +140,12 @@ public:
   /// where there are no kernels for it.
   virtual mlir::Type weightElement(mlir::Type element) const { return element; }
 
+  /// Bytes of a weight of `type`, a tensor of a static shape, where kernels
+  /// read it.
+  virtual int64_t weightBytes(mlir::Type type) const {
+    return kernel::weightBytes(type);
+  }
+
   /// The sizes that the kernel of `op` is made with, by name.
   virtual std::vector<std::pair<llvm::StringRef, int64_t>>
   tiles(mlir::Operation *op) const;
@@ -172,7 +178,7 @@ public:
                                          EmitError emitError) const = 0;
 };
 
-/// What `op` costs with its matrices in the types in which `target` reads them.
+/// What `op` costs with its weights as kernels of `target` read them.
 Cost costOf(mlir::Operation *op, const CostStep &step, const Target &target);
 
 /// The target of the module that is `op` or holds it; null, with an error, for
