@@ -42,16 +42,6 @@ std::string describeKernel(plan::KernelOp kernel) {
   if (!kernel.getRoles().empty())
     os << " for ";
   llvm::interleaveComma(kernel.getRoles().getAsValueRange<StringAttr>(), os);
-  for (auto program :
-       kernel->getParentOfType<ModuleOp>().getOps<plan::ProgramOp>()) {
-    const auto count = llvm::count_if(
-        program.getBody().getOps<plan::LaunchOp>(), [&](plan::LaunchOp launch) {
-          return launch.getKernel() == kernel.getSymName();
-        });
-    if (count)
-      os << "; " << count << (count == 1 ? " launch" : " launches") << " in "
-         << program.getSymName();
-  }
   return text;
 }
 

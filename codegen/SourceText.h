@@ -20,7 +20,8 @@ namespace llamac {
 /// `text` as people read it, in LLVM's format.
 std::string formatSource(const std::string &text);
 
-/// "kernel.matmul for layers.*.attention.wo; 30 launches in decode".
+/// "kernel.matmul for layers.*.attention.wo". Not how often it is launched:
+/// models of other depths have the same source, and share what is compiled.
 std::string describeKernel(plan::KernelOp kernel);
 
 /// The shortest decimal that reads back as `value`: "1.0", "1e-05".
