@@ -30,10 +30,10 @@ support.require("numpy", "llama_cpp_library")
 import llama_cpp_library as llama_cpp
 import numpy as np
 
-WINDOW = 512
 # The exhaustive tier reads the whole text.
-WINDOWS = None if support.EXHAUSTIVE else 1
-MIN_POSITIONS = 1000 if support.EXHAUSTIVE else WINDOW
+WINDOW = support.by_tier(256, 512)
+WINDOWS = support.by_tier(1, None)
+MIN_POSITIONS = support.by_tier(WINDOW, 1000)
 FORMATS = {"cpu q8_0": "q8_0", "cpu mxfp8": "mxfp8"}
 FLASH = "llama.cpp, flash attention"
 CACHES = {"cpu, 8-bit cache": "cpu", "llama.cpp, 8-bit cache": FLASH}

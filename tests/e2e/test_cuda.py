@@ -206,7 +206,7 @@ class Flight(CudaCase):
         runs = 2 + 3  # Of four steps, then of one, behind the first token.
         expected = self.run_plan(self.plan, "-n", tokens, *self.PROMPT).stdout.split()
         for function in ("cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"):
-            for call in range(1, 60, support.by_tier(2, 1)):
+            for call in range(1, 60, support.by_tier(3, 1)):
                 env = {"LLAMAC_FAKE_FAILS": f"{function}:{call}"}
                 result = support.run(
                     [support.LLAMAC_RUN, self.plan, "-n", str(tokens), *self.PROMPT], env=self.environment(**env)

@@ -112,11 +112,11 @@ class Resources(FaultCase):
     def test_address_space(self):
         os.environ["LLAMAC_OBJECT_CACHE"] = ""  # All is compiled.
         self.addCleanup(os.environ.pop, "LLAMAC_OBJECT_CACHE")
-        self.sweep(self.compile, [limit * MIB for limit in (*range(200, 480, 40), 4096)], "AS")
+        self.sweep(self.compile, [limit * MIB for limit in (*range(200, 480, support.by_tier(80, 40)), 4096)], "AS")
         self.sweep(self.run_plan, [limit * MIB for limit in (*range(12, 60), 4096)], "AS")
 
     def test_open_files(self):
-        self.sweep(self.compile, [*range(3, 9), 64], "NOFILE")
+        self.sweep(self.compile, [*support.by_tier((3, 4, 6), range(3, 9)), 64], "NOFILE")
         self.sweep(self.run_plan, [*range(3, 9), 64], "NOFILE")
 
     def test_size_of_files(self):

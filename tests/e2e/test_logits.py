@@ -15,6 +15,7 @@ token by token), which alternate.
     test_logits.py ScaledRope one of them
 """
 
+import itertools
 import json
 import unittest
 
@@ -51,6 +52,22 @@ DEQUANTISED_TOLERANCE = 1e-2
 # A prompt longer than a chunk, and one that is no multiple of anything.
 TOKENS = 41
 CHUNKS = (TOKENS, 16, 7, 1)
+
+
+def quantise_by_turns(weights, type_names):
+    """quantise() with a format of its own for each product, all used."""
+    # Matrices of one product have one.
+    first = {"wk": "wq", "wv": "wq", "w3": "w1"}
+    types, free = {}, itertools.cycle(type_names)
+    stored, values = {}, {}
+    for name, x in weights.items():
+        block, _, matrix = name.rpartition(".")
+        if x.ndim == 2:
+            types[name] = types[f"{block}.{first[matrix]}"] if matrix in first else next(free)
+        for found, made in zip((stored, values), quantise({name: x}, types.get(name, "F32"))):
+            found.update(made)
+    assert set(types.values()) == set(type_names)
+    return stored, values
 
 
 class LogitsCase(support.TestCase):
@@ -192,11 +209,18 @@ class SharedStorage(LogitsCase):
 
 
 class Quantised(LogitsCase):
-    """The block formats, against the oracle on the numbers they stand for."""
+    """The block formats, against the oracle on the numbers they stand for. The
+    default tier has all in one file, where each layer's products have formats of
+    their own, the exhaustive tier also a file for each."""
 
-    config = Config(256, 2, 4, 2, vocab=499, multiple_of=256, tied=True)
+    config = Config(256, 3, 4, 2, vocab=499, multiple_of=256, tied=True)
     dtype = "f32"
 
+    def test_every_format_in_one_file(self):
+        stored, values = quantise_by_turns(self.weights, BLOCK_FORMATS)
+        self.compare(write_gguf(self.path("every.gguf"), self.config, stored), values, INT8_TOLERANCE)
+
+    @unittest.skipUnless(support.EXHAUSTIVE, "the default tier has it in EveryInstructionSet")
     def test_mxfp8(self):
         """Which no file holds: matrices become that when they are compiled."""
         model = self.path("f32")
@@ -215,7 +239,7 @@ def _add_quantised(type_name, tolerance):
 
 
 BLOCK_FORMATS = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS", "MXFP4")
-for _name in BLOCK_FORMATS:
+for _name in support.by_tier((), BLOCK_FORMATS):
     _add_quantised(_name, INT8_TOLERANCE)
 
 
@@ -245,11 +269,14 @@ class EveryInstructionSet(LogitsCase):
 
     def test_levels(self):
         models = {}
-        for type_name in support.by_tier(("BF16", "Q4_1", "Q6_K"), ("BF16", "Q4_1", "Q8_0", "Q5_K", "Q6_K")):
-            tolerance = CPU_TOLERANCE if type_name == "BF16" else INT8_TOLERANCE
-            stored, values = quantise(self.weights, type_name)
-            model = write_gguf(self.path(f"{type_name}.gguf"), self.config, stored)
-            models[type_name] = (model, values, tolerance, "keep")
+        some = (("BF16",), ("Q4_1", "Q6_K"))
+        every = (("BF16",), ("Q4_1",), ("Q8_0",), ("Q5_K",), ("Q6_K",))
+        for type_names in support.by_tier(some, every):
+            tolerance = CPU_TOLERANCE if "BF16" in type_names else INT8_TOLERANCE
+            stored, values = quantise_by_turns(self.weights, type_names)
+            name = "-".join(type_names)
+            model = write_gguf(self.path(f"{name}.gguf"), self.config, stored)
+            models[name] = (model, values, tolerance, "keep")
         values = {name: mxfp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
         models["MXFP8"] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, "mxfp8")
         for type_name, (model, values, tolerance, kept) in models.items():

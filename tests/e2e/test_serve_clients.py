@@ -626,7 +626,7 @@ class Tools:
             jsonschema.validate(json.loads(arguments), self.FUNCTIONS[name]["parameters"])
 
     def test_a_call_that_must_come(self):
-        for seed in range(by_tier(3, 40)):
+        for seed in range(by_tier(1, 40)):
             for options in ({"temperature": 0}, {"temperature": 1, "seed": seed, "n": 2}):
                 for choice in self.check(tool_choice="required", **options):
                     self.check_calls(choice, self.FUNCTIONS)
@@ -655,7 +655,7 @@ class Tools:
             bracket = self.server.post("/tokenize", {"prompt": '{"'})["tokens"][-1]
             options["logit_bias"] = {str(bracket): 12}
         called = 0
-        for seed in range(by_tier(2, 20)):
+        for seed in range(by_tier(1, 20)):
             for choice in self.check(seed=seed, **options):
                 for call in choice.message.tool_calls or []:
                     if call.function.name == "get_weather" and choice.finish_reason == "tool_calls":
@@ -692,7 +692,7 @@ class Tools:
             self.assertRegex(choice.message.content, text)
 
     def test_streams_sum_to_the_whole_whatever_the_model_says(self):
-        for seed in range(by_tier(2, 30)):
+        for seed in range(by_tier(1, 30)):
             self.check(temperature=1.2, seed=seed, max_tokens=60)
             self.check(temperature=1, seed=seed, max_tokens=5 + seed, tool_choice="required")
 

@@ -139,7 +139,7 @@ class GpuFaults(CudaCase):
 
     def test_answers_of_other_models_end_first_and_health_says_so(self):
         server = self.serve(self.plan, self.sim_plan, tool=support.LLAMAC, LLAMAC_FAKE_FAULT=self.fault)
-        other = Stream(server.port, LONG | {"model": "sim", "max_tokens": 300})
+        other = Stream(server.port, LONG | {"model": "sim", "max_tokens": 120})
         other.read(b"data: ")
         self.strike()
         self.assert_error(server.post("/v1/completions", SHORT | {"model": "cuda"}, expect=500), "the driver says")
