@@ -57,7 +57,7 @@ static constexpr std::pair<absl::string_view, absl::string_view> refusedKeys[] =
 
 // All others that a params.json may have; one that is not known could change
 // what the model computes.
-static constexpr absl::string_view knownKeys[] = {
+static constexpr absl::string_view otherKeys[] = {
     "dim",
     "ffn_dim_multiplier",
     "head_dim",
@@ -89,7 +89,7 @@ static absl::Status readParams(const JsonObject &params,
                             meaning);
   for (const auto &[key, value] : params.raw().items())
     fields.requireSupported(value.is_null() ||
-                                absl::c_linear_search(knownKeys, key),
+                                absl::c_linear_search(otherKeys, key),
                             quoteForMessage(key), "only the keys of a Llama",
                             jsonForMessage(value));
   config.dim = fields.requiredInteger("dim");
