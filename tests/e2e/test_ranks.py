@@ -176,9 +176,9 @@ class Decode(RanksCase):
     def test_a_real_model_says_what_it_says_on_one_rank(self):
         # Nine heads and three KV heads.
         model = support.require_model("smollm2.gguf")
-        options = ("-c", 256, "-p", "Why is the sky blue?", "-n", 40, "--temp", 0, *EXACT)
+        options = ("-c", 256, "-p", "Why is the sky blue?", "-n", support.by_tier(20, 40), "--temp", 0, *EXACT)
         whole, split = (self.llamac("run", model, *options, "--ranks", ranks).stdout for ranks in (1, 3))
-        self.assertGreater(len(whole), 100)
+        self.assertGreater(len(whole), support.by_tier(50, 100))
         self.assertEqual(split, whole)
 
     def test_random_weights_do_not_depend_on_the_ranks(self):
@@ -188,7 +188,7 @@ class Decode(RanksCase):
         with open(model, "w") as file:
             json.dump(shape, file)
         answers = set()
-        for ranks in RANKS:
+        for ranks in support.by_tier((1, 4), RANKS):
             plan = self.path(f"{ranks}.plan")
             self.llamac("compile", model, "--no-weights", "--ranks", ranks, "-o", plan, "-c", 64)
             options = ("--random-weights", 3, "--temp", 0, "-n", 8, "--print-ids", "--tokens", "1,2,3")
