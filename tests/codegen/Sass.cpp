@@ -139,8 +139,10 @@ Sass parseSass(const std::string &text) {
       const std::string operands = match[3];
       sass.instructions.push_back({match[2], match[1].matched, {}});
       std::smatch to;
-      // BSSY and WARPSYNC name where lanes meet again, which is no branch.
-      if (sass.instructions.back().is("BRA") &&
+      // BSSY and WARPSYNC name where lanes meet again, which is no branch. A
+      // call of a label, not a function, is one: nothing returns from it.
+      if ((sass.instructions.back().is("BRA") ||
+           sass.instructions.back().is("CALL")) &&
           std::regex_search(operands, to, name)) {
         branches.emplace_back(sass.instructions.size() - 1, to.str());
         // A predicate may stand among the operands.
@@ -165,7 +167,8 @@ std::vector<size_t> Sass::successors(size_t i) const {
     next.push_back(*at.target);
   // BRA.DIV and BRA.U go on for some lanes, or for all, without a predicate.
   const bool ends = (at.is("BRA") && !at.is("BRA.DIV") && !at.is("BRA.U")) ||
-                    at.is("EXIT") || at.is("RET");
+                    (at.is("CALL") && at.target) || at.is("EXIT") ||
+                    at.is("RET");
   if ((!ends || at.isPredicated) && i + 1 < instructions.size())
     next.push_back(i + 1);
   return next;

@@ -61,6 +61,13 @@ TEST(SassTest, ReadsInstructionsAndLoops) {
   EXPECT_EQ(sass.before("ACQBULK").size(), 2u);
 }
 
+TEST(SassTest, ACallOfALabelIsABranch) {
+  std::string text = kernel;
+  const std::string from = "@P2 BRA `(.L_x_0) ;";
+  text.replace(text.find(from), from.size(), "@P2 CALL.REL.NOINC `(.L_x_0) ;");
+  EXPECT_EQ(parseSass(text).loops, parseSass(kernel).loops);
+}
+
 /// `text` with `from` replaced by `to`, judged.
 std::string judged(const std::string &from, const std::string &to) {
   std::string text = kernel;
@@ -75,6 +82,14 @@ TEST(SassTest, RulesFindWhatBreaksThem) {
   EXPECT_THAT(judged("FADD R1, R1, R4", "MEMBAR.ALL.GPU"),
               HasSubstr("MEMBAR.ALL.GPU in a loop"));
   EXPECT_EQ(judged("FADD R1, R1, R4", "MEMBAR.ALL.CTA"), "");
+  // Behind a whole product on tensor cores, not within it.
+  std::string split = kernel;
+  split.replace(split.find("FFMA R4, R2, R3, R4"), 19, "HMMA R4, R2, R3, R4");
+  split.replace(split.find("FADD R1, R1, R4"), 15, "MEMBAR.ALL.GPU");
+  EXPECT_EQ(brokenSassRules("other", "", parseSass(split)), "");
+  split.replace(split.find("FFMA R1, R2, R3, R1"), 19, "MEMBAR.ALL.GPU");
+  EXPECT_THAT(brokenSassRules("other", "", parseSass(split)),
+              HasSubstr("MEMBAR.ALL.GPU in a loop"));
   EXPECT_THAT(judged("FADD R1, R1, R4", "STL [R1], R4"),
               HasSubstr("1 STL: local memory"));
   EXPECT_EQ(brokenSassRules("gemm_wgmma_x", "", parseSass(kernel)),
