@@ -18,8 +18,6 @@ std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab) {
   return ids;
 }
 
-static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
-
 absl::Status ModelRun::prefill(absl::Span<const int32_t> prompt) {
   for (int64_t i = 0; i < batch; ++i) {
     LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());

@@ -19,6 +19,9 @@
 
 namespace llamac {
 
+/// For a step of which the time alone matters.
+inline absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
+
 /// Ids spread over a vocabulary, the same in every run.
 std::vector<int32_t> spreadTokens(int64_t count, int64_t vocab);
 

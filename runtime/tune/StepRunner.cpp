@@ -69,8 +69,6 @@ StepRunner::create(const std::shared_ptr<const Model> &model) {
   return runner;
 }
 
-static absl::Status ignoreLogits(const LogitsRow &) { return absl::OkStatus(); }
-
 absl::Status StepRunner::run(StepPlan &step, absl::FunctionRef<bool()> isOver,
                              Work work) {
   constexpr int64_t piece = 128;
