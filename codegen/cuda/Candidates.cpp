@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
-#include "codegen/cuda/Occupancy.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -255,17 +254,6 @@ std::vector<Tiles> candidatesOf(Operation *op,
 //===----------------------------------------------------------------------===//
 // What the cost model asks
 //===----------------------------------------------------------------------===//
-
-/// Blocks that a multiprocessor has at a time, of threads that take about
-/// `registers`.
-static int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
-                           const GpuSpec &gpu) {
-  const int most = gpu.smRegisters / (shape.threads * shape.minBlocks);
-  return std::max(
-      1, residentBlocks(gpu, {.registers = std::clamp(registers, 32, most),
-                              .threads = shape.threads,
-                              .sharedBytes = shape.sharedBytes}));
-}
 
 /// Registers for addresses, counters and the input.
 static constexpr int plainRegisters = 32;

@@ -305,11 +305,18 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
   return config;
 }
 
+int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
+                    const GpuSpec &gpu) {
+  const int most = gpu.smRegisters / (shape.threads * shape.minBlocks);
+  return std::max(
+      1, residentBlocks(gpu, {.registers = std::clamp(registers, 32, most),
+                              .threads = shape.threads,
+                              .sharedBytes = shape.sharedBytes}));
+}
+
 int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   constexpr int registers = 168; // Those of heads of 128.
-  return std::max(1, residentBlocks(gpu, {.registers = registers,
-                                          .threads = shape.threads,
-                                          .sharedBytes = shape.sharedBytes}));
+  return occupancyOf(shape, registers, gpu);
 }
 
 /// Blocks of split attention for `rows` rows that `gpu` has at a time. Beside

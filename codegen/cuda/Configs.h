@@ -95,12 +95,18 @@ bool isLegalWgmma(const cuda::WgmmaConfig &config);
 cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
                                         const CudaTargetOptions &options);
 
-/// That of split attention for at most `rows` rows, with as many splits as keep
-/// the GPU busy.
+/// The config of split attention for at most `rows` rows has as many splits as
+/// keep the GPU busy.
 cuda::AttentionConfig splitAttentionConfig(kernel::AttentionOp op, int64_t rows,
                                            const CudaTargetOptions &options);
 
-/// Blocks of attention of `shape` that a multiprocessor has at a time.
+/// How many blocks of `shape` a multiprocessor has at a time, at least one,
+/// where a thread wants `registers`, as far as the kernel's bounds leave it so
+/// many.
+int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
+                    const GpuSpec &gpu);
+
+/// The same of attention.
 int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
 /// Blocks that share the splits of all rows of split attention: as many as

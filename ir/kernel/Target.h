@@ -178,7 +178,8 @@ public:
                                          EmitError emitError) const = 0;
 };
 
-/// What `op` costs with its weights as kernels of `target` read them.
+/// The cost of `op` in `step`, its weights counted as kernels of `target` read
+/// them.
 Cost costOf(mlir::Operation *op, const CostStep &step, const Target &target);
 
 /// The target of the module that is `op` or holds it; null, with an error, for

@@ -346,7 +346,8 @@ class PlanSource {
 public:
   static absl::StatusOr<PlanSource> read(const PlanReader &plan);
 
-  /// That of kernel number `kernel`, or of a variant of it, with all headers.
+  /// Gives the source of kernel number `kernel`, or of a variant of it, with
+  /// all headers.
   absl::StatusOr<CudaSource> of(size_t kernel,
                                 const schema::VariantT *variant) const;
 

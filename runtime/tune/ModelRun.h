@@ -33,8 +33,8 @@ public:
   /// Once, before decode(). Errors: those of Engine::sample().
   absl::Status prefill(absl::Span<const int32_t> prompt);
 
-  /// As many steps as there are tokens: with tokens of its own where the plan
-  /// chooses some, else with these.
+  /// Runs as many steps as there are tokens: with tokens of its own where the
+  /// plan chooses some, else with these.
   absl::Status decode(absl::Span<const int32_t> tokens);
 
 private:

@@ -54,7 +54,7 @@
 
 namespace llamac {
 
-/// Of a program's time: kernels with less are not tried on a GPU.
+/// Kernels with a smaller share of their program's time are not tried on a GPU.
 static constexpr double leastShare = 0.02;
 
 namespace {
@@ -95,7 +95,7 @@ public:
   /// a step with the defaults, and puts those with more first.
   absl::Status weighKernels();
 
-  /// What is to be compiled, the candidates put first ahead of others.
+  /// Lists what is to be compiled: first the first candidate of every kernel.
   std::vector<CompileJob> jobs();
 
   absl::Status run(CandidateCompiler &compiler);
@@ -638,17 +638,18 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
 /// Runs what is kept in `store` beside the defaults, as answers run, until
 /// `end`, and gives programs that are not shown to be as fast their defaults
 /// back, with those that share kernels with them.
-static absl::Status keepWhatIsFaster(
-    const Model &model, absl::Span<const std::unique_ptr<ProgramTuner>> tuners,
-    TuningStore &store, const VariantCompiler *compiler, double end) {
+static absl::Status
+keepWhatIsFaster(const std::shared_ptr<const Model> &model,
+                 absl::Span<const std::unique_ptr<ProgramTuner>> tuners,
+                 TuningStore &store, const VariantCompiler *compiler,
+                 double end) {
   LLAMAC_ASSIGN_OR_RETURN(
       auto plan,
-      tunedPlan(model.planReader(), model.device(), store, compiler));
+      tunedPlan(model->planReader(), model->device(), store, compiler));
   if (!plan)
     return absl::OkStatus();
-  std::array<std::shared_ptr<const Model>, 2> models;
-  LLAMAC_ASSIGN_OR_RETURN(models[0], model.withPlan(model.planReader()));
-  LLAMAC_ASSIGN_OR_RETURN(models[1], model.withPlan(std::move(plan)));
+  std::array<std::shared_ptr<const Model>, 2> models = {model};
+  LLAMAC_ASSIGN_OR_RETURN(models[1], model->withPlan(std::move(plan)));
   std::vector<ProgramTuner *> changed;
   for (const auto &tuner : tuners)
     if (tuner->isChanged())
@@ -687,7 +688,7 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
           plan.target, ", whose kernels llamac tune compiles"));
     LLAMAC_RETURN_IF_ERROR(options.compiler->check(*model->planReader()));
   }
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> steps,
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<StepRunner> steps,
                           StepRunner::create(model));
   // The rest is for the end of the last step.
   const double end = start + 0.97 * options.budget;
@@ -740,11 +741,13 @@ tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
     if (tuner.results().isDecided)
       LLAMAC_RETURN_IF_ERROR(store.keep(tuner.entries()).status());
   }
-  tuners.resize(count);
+  // Those behind stay until the compiler has ended, which may have begun
+  // candidates of theirs.
+  const auto ran = absl::MakeConstSpan(tuners).first(count);
   if (queuesSteps)
     LLAMAC_RETURN_IF_ERROR(
-        keepWhatIsFaster(*model, tuners, store, options.compiler, end));
-  for (const auto &tuner : tuners)
+        keepWhatIsFaster(model, ran, store, options.compiler, end));
+  for (const auto &tuner : ran)
     results.push_back(std::move(tuner->results()));
   return results;
 }

@@ -55,9 +55,9 @@ struct ProgramResult {
   /// and these with other overlaps of launches.
   Choice step;
   std::vector<Choice> kernels = {}; ///< Those that have variants.
-  /// What the program is for, with the default configs and as tuned, where a
-  /// device queues steps. Where it is not shown to be as fast as tuned, it has
-  /// its defaults back.
+  /// Where a device queues steps these are times of answers or prompts, with
+  /// the default configs and as tuned. A program that they do not show to be as
+  /// fast as tuned has its defaults back.
   Trials asUsed = Trials(2);
   bool isDecided =
       false; ///< Else there was no time, and the store is unchanged.
