@@ -73,13 +73,14 @@ static int64_t chunksOf(const auto &config) {
   return cuda::chunksOfRow(config.format, config.depth);
 }
 
-/// Sums, and loads in flight, stay in registers; and there is a row long enough
-/// to have so many of them in flight.
+/// Sums, and loads in flight, stay in registers: what one row saves in sums is
+/// no room for more loads than two rows have. And there is a row long enough to
+/// have so many of them in flight.
 static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
   return config.maxRows * config.outputsPerWarp / 2 <= 32 &&
-         config.maxRows * loads <= 2 * maxUnrolledSums(config.format) &&
-         loads <= (cuda::groupScaleBytes(config.format) != 0 ? 8 : 32) &&
+         std::max(config.maxRows, 2) * loads <=
+             2 * maxUnrolledSums(config.format) &&
          (config.unroll == 1 ||
           int64_t{32} * config.unroll <= chunksOf(config));
 }

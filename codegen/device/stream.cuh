@@ -230,21 +230,23 @@ private:
   }
 
   /// Asks L2 for the warp's share of what follows the ring: as much of each row
-  /// as of the others, at least some of one unit. A lane asks for a row; all
-  /// lanes of a warp come.
+  /// as of the others, at least some of the unit of which the ring may have the
+  /// first segments. A lane asks for a row; all lanes of a warp come.
   LLAMAC_DEVICE void askAhead() const {
     constexpr uint32_t rows = weights * outputs;
     constexpr uint32_t bytes = streamAheadBytes / streamWarps;
     static_assert(rows <= 32);
     const uint32_t end = maxOf(bytes / (rows * rowBytes), 1u);
-    uint32_t index = next.unit;
+    Place place = next;
 #pragma unroll 1
-    for (uint32_t i = 0; i < end && index < Units::count;
-         ++i, index += stride())
+    for (uint32_t i = 0; i < end && place.unit < Units::count; ++i) {
       if (laneIndex() < rows)
-        bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() / outputs,
-                           laneIndex() % outputs, 0),
-                     minOf(bytes / rows / 16 * 16, rowBytes));
+        bulkPrefetch(rowOf(Units::unitOf(place.unit), laneIndex() / outputs,
+                           laneIndex() % outputs, place.segment),
+                     minOf(bytes / rows / 16 * 16,
+                           rowBytes - place.segment * segment));
+      place = {place.unit + stride()};
+    }
   }
 
   /// The lane's chunk in turn `turn` of a stage's segment.

@@ -145,14 +145,17 @@ private:
   }
 
   /// Asks L2 for what follows the ring: the rows of tiles of the next units, or
-  /// the first part of one. A lane asks for a row.
+  /// the next part of one, of which the ring may have the first. A lane asks for
+  /// a row.
   LLAMAC_DEVICE void askAhead() const {
     const uint32_t end = maxOf(streamAheadBytes / (weights * rowBytes), 1);
     const uint32_t index = next.unit + laneIndex() / weights * gridDim.x;
+    const uint32_t begun =
+        laneIndex() < weights ? next.segment * uint32_t{segment} : 0;
     if (laneIndex() < minOf(end, 32u / weights) * weights &&
         index < Units::count)
-      bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() % weights),
-                   minOf(streamAheadBytes / weights, rowBytes));
+      bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() % weights) + begun,
+                   minOf(streamAheadBytes / weights, rowBytes - begun));
   }
 
   /// Multiplies step `at` of a stage, whose first tile is tile `first` of its

@@ -552,6 +552,23 @@ KERNEL(prefetchBeyondInput) {
 }
 SEEDED(prefetchBeyondInput)
 
+KERNEL(prefetchOfCopied) {
+  LLAMAC_SHARED(half, Aligned16<float[32]>);
+  LLAMAC_SHARED(full, uint64_t);
+  const int t = threadIdx.x;
+  if (t == 0) {
+    mbarrierInit(&full, 1);
+    mbarrierInitFence();
+    mbarrierArriveExpect(&full, 128);
+    bulkCopy(half.words, in, 128, &full);
+    bulkPrefetch(in + 32 - 4 * bug, 128); // caught
+  }
+  syncThreads();
+  mbarrierWait(&full, 0);
+  out[t] = t < 32 ? half.words[t] : in[t];
+}
+SEEDED(prefetchOfCopied)
+
 //===----------------------------------------------------------------------===//
 // Barriers in shared memory
 //===----------------------------------------------------------------------===//

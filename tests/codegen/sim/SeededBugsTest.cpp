@@ -153,6 +153,7 @@ static const SeededBug seededBugs[] = {
     {"misalignedSharedStore", "misaligned", first60},
     {"copyBeyondInput", "out of bounds", copied, 2, 64, 100, 100},
     {"prefetchBeyondInput", "out of bounds", copied},
+    {"prefetchOfCopied", "wasted", copied},
     {"wrongPhase", "copy under way|uninitialised|race|deadlock", mirrored, 1,
      64, 256, 256},
     {"missingExpect", "copy under way|uninitialised", mirrored, 1, 64, 256,
