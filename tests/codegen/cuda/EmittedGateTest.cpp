@@ -78,10 +78,8 @@ std::vector<GateCase> cases() {
             {"llama-3.2-1b", "q4_0", "sm_90a", WantsSass::Yes, nullptr,
              schema::Overlap::AfterWait},
             {"llama-3.1-8b", "q8_0", "sm_90a"},
-            {"smollm2-135m", "mxfp8", "sm_90a"},
             {"gemma-3-1b", "keep", "sm_90a", WantsSass::Yes},
-            {"qwen2.5-1.5b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"},
-            {"llama-3.1-8b", "q4_0", "sm_80"}};
+            {"qwen2.5-1.5b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"}};
   constexpr WantsSass sass = WantsSass::Yes;
   std::vector<GateCase> all;
   for (const GpuSpec &gpu : gpuSpecs()) {
