@@ -241,10 +241,10 @@ private:
 #pragma unroll 1
     for (uint32_t i = 0; i < end && place.unit < Units::count; ++i) {
       if (laneIndex() < rows)
-        bulkPrefetch(rowOf(Units::unitOf(place.unit), laneIndex() / outputs,
-                           laneIndex() % outputs, place.segment),
-                     minOf(bytes / rows / 16 * 16,
-                           rowBytes - place.segment * segment));
+        bulkPrefetch(
+            rowOf(Units::unitOf(place.unit), laneIndex() / outputs,
+                  laneIndex() % outputs, place.segment),
+            minOf(bytes / rows / 16 * 16, rowBytes - place.segment * segment));
       place = {place.unit + stride()};
     }
   }

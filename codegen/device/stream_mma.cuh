@@ -145,8 +145,8 @@ private:
   }
 
   /// Asks L2 for what follows the ring: the rows of tiles of the next units, or
-  /// the next part of one, of which the ring may have the first. A lane asks for
-  /// a row.
+  /// the next part of one, of which the ring may have the first. A lane asks
+  /// for a row.
   LLAMAC_DEVICE void askAhead() const {
     const uint32_t end = maxOf(streamAheadBytes / (weights * rowBytes), 1);
     const uint32_t index = next.unit + laneIndex() / weights * gridDim.x;
