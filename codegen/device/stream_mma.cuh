@@ -154,8 +154,9 @@ private:
         laneIndex() < weights ? next.segment * uint32_t{segment} : 0;
     if (laneIndex() < minOf(end, 32u / weights) * weights &&
         index < Units::count)
-      bulkPrefetch(rowOf(Units::unitOf(index), laneIndex() % weights) + begun,
-                   minOf(streamAheadBytes / weights, rowBytes - begun));
+      bulkPrefetch(
+          rowOf(Units::unitOf(index), laneIndex() % weights) + begun,
+          minOf<uint32_t>(streamAheadBytes / weights, rowBytes - begun));
   }
 
   /// Multiplies step `at` of a stage, whose first tile is tile `first` of its
