@@ -18,10 +18,6 @@ int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-std::string enumeratorOf(DataType type) {
-  return std::string(dataTypeInfo(type).id);
-}
-
 bool hasProducts(Operation *op) {
   return isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op);
 }
@@ -41,12 +37,6 @@ AttentionShape attentionShapeOf(kernel::AttentionOp op) {
 
 static_assert(static_cast<int>(llama::ExpKind::Table256) ==
               static_cast<int>(ExpKind::Table256));
-
-std::string expText(ExpKind kind) {
-  static constexpr const char *names[] = {"", "Poly3", "Table256"};
-  const std::string name = names[static_cast<size_t>(kind)];
-  return name.empty() ? "" : ", .exp = ExpKind::" + name;
-}
 
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op) {
   const int64_t heads =

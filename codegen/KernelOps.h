@@ -20,10 +20,6 @@ namespace llamac {
 
 int64_t widthOf(mlir::Value value);
 
-/// The name of `type` in the enumerations that are made of the list of element
-/// types.
-std::string enumeratorOf(DataType type);
-
 /// Whether `op` is a product, or those of query, key and value: its input is
 /// operand 0, and weights follow.
 bool hasProducts(mlir::Operation *op);
@@ -50,9 +46,6 @@ struct AttentionShape {
 };
 AttentionShape attentionShapeOf(kernel::AttentionOp op);
 AttentionShape attentionShapeOf(kernel::AttentionMergeOp op);
-
-/// ", .exp = ExpKind::Poly3", a member of a config; empty for exact ones.
-std::string expText(ExpKind kind);
 
 /// The first of `families` that implements `op`; null when none does.
 template <typename Family>

@@ -108,7 +108,7 @@ LogicalResult checkScalars(Operation &op, StringRef target) {
 
 std::string functorText(StringRef name, Region &region, ValueRange operands,
                         StringRef input, StringRef width,
-                        const FunctorStyle &style) {
+                        const FunctorStyle &style, StringRef resultElement) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Block &block = region.front();
@@ -119,7 +119,7 @@ std::string functorText(StringRef name, Region &region, ValueRange operands,
   os << "struct " << name << " {\n";
   for (size_t i = 0; i < inputs; ++i)
     os << "const float *" << pointer(i) << ";\n";
-  os << "float *out;\n";
+  os << resultElement << " *out;\n";
   auto loadOf = [&](size_t i) {
     const bool isVector =
         cast<ShapedType>(operands[i].getType()).getRank() == 1;

@@ -52,11 +52,12 @@ struct FunctorStyle {
 
 /// The functor `name` of a scalar region: its first arguments, accumulators,
 /// are parameters, the others are loaded, of `inputs`, from pointers called
-/// `input` and a number, and the result goes to `out`; all have rows of
-/// `width`.
+/// `input` and a number, and the result goes to `out`, of `resultElement`; all
+/// have rows of `width`.
 std::string functorText(llvm::StringRef name, mlir::Region &region,
                         mlir::ValueRange inputs, llvm::StringRef input,
-                        llvm::StringRef width, const FunctorStyle &style);
+                        llvm::StringRef width, const FunctorStyle &style,
+                        llvm::StringRef resultElement = "float");
 
 } // namespace llamac
 

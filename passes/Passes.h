@@ -40,6 +40,9 @@ struct PipelineStep {
   /// Whether its errors say that the model cannot be compiled as asked, and not
   /// that something is wrong.
   bool refuses = false;
+  /// Whether it rounds activations, which is in the error that kernels of the
+  /// target may make.
+  bool rounds = false;
 };
 
 /// From the graph as a frontend builds it to one without duplicates whose

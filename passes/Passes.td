@@ -458,6 +458,35 @@ def ChooseKernels : Pass<"choose-kernels", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
+def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
+  let summary = "Inputs of products on tensor cores come in bf16";
+  let description = [{
+    For products whose kernels take them so, as the target says. Each block of
+    such a kernel would round what all of them read. A norm becomes a launch
+    again, which rounds; attention, and a product that no other op reads, round
+    their result; anything else gets a launch that does.
+
+    ```mlir
+    %o = kernel.attention %q over %kv ... -> tensor<?x576xf32>
+    %x1 = kernel.matmul %o, %wo extras(%x) ... {config = #wgmma} : ... -> tensor<?x576xf32>
+    %h = kernel.matmul %x1, %w1, %w3 norm(%w) ... {config = #wgmma, eps = 1.0e-5 : f64}
+      : ... -> tensor<?x1536xf32>
+    %x2 = kernel.matmul %h, %w2 extras(%x1) ... {config = #wgmma} : ... -> tensor<?x576xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %o = kernel.attention %q over %kv ... -> tensor<?x576xbf16>
+    %x1 = kernel.matmul %o, %wo extras(%x) ... {config = #wgmma} : ... -> tensor<?x576xf32>
+    %n = kernel.rms_norm %x1, %w {eps = 1.0e-5 : f64} : ... -> tensor<?x576xbf16>
+    %h = kernel.matmul %n, %w1, %w3 ... {config = #wgmma} : ... -> tensor<?x1536xbf16>
+    %x2 = kernel.matmul %h, %w2 extras(%x1) ... {config = #wgmma} : ... -> tensor<?x576xf32>
+    ```
+  }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
 def LowerToPlan : Pass<"lower-to-plan", "::mlir::ModuleOp"> {
   let summary = "Launches get memory and kernels become symbols";
   let description = [{

@@ -82,8 +82,12 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
     steps.push_back(step(createAppendSampling, optional));
   if (target.embedsWithCosSin())
     steps.push_back(step([=] { return createFuseEmbed({explain}); }, optional));
-  for (auto *create :
-       {createChooseKernels, createLowerToPlan, createPlanMemory})
+  steps.push_back(step(createChooseKernels));
+  if (target.roundsInputs()) {
+    steps.push_back(step(createRoundInputs));
+    steps.back().rounds = true;
+  }
+  for (auto *create : {createLowerToPlan, createPlanMemory})
     steps.push_back(step(create));
   return steps;
 }

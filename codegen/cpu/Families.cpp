@@ -11,9 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/SourceText.h"
+#include "codegen/cpu/ConfigFields.h"
 #include "codegen/cpu/CpuTarget.h"
 
+#include "absl/strings/str_cat.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -42,9 +43,9 @@ static constexpr FunctorStyle functorStyle = {
 // Formats
 //===----------------------------------------------------------------------===//
 
-/// The enumerator of PanelFormat for `weight`.
-static std::string panelId(Value weight) {
-  return enumeratorOf(llama::dataTypeOf(weight));
+std::string enumeratorText(PanelFormat format) {
+  return absl::StrCat("PanelFormat::",
+                      dataTypeInfo(static_cast<DataType>(format)).id);
 }
 
 namespace {
@@ -69,12 +70,9 @@ std::optional<cpu::KvFormat> parseCpuKvFormat(StringRef name) {
   return std::nullopt;
 }
 
-static std::string kvText(const cpu::KvConfig &kv) {
-  return llvm::formatv("{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = "
-                       "{2}, .pageTokens = {3}, .format = KvFormat::{4}}",
-                       kv.kvHeads, kv.headSize, kv.pagesPerSequence,
-                       kv.pageTokens,
-                       kvFormats[static_cast<size_t>(kv.format)].enumerator);
+std::string cpu::enumeratorText(KvFormat format) {
+  return ("KvFormat::" + kvFormats[static_cast<size_t>(format)].enumerator)
+      .str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,9 +88,7 @@ static cpu::MatmulConfig matmulConfig(Value weight, size_t weights,
                            .depth = shape[1],
                            .weights = static_cast<int>(weights),
                            .exact = options.exact};
-  config.panels = tileOf(attr, "panels");
-  config.ahead = tileOf(attr, "ahead");
-  config.rowBlock = tileOf(attr, "rowBlock");
+  setTiles(config, attr);
   return config;
 }
 
@@ -131,28 +127,6 @@ static cpu::LaunchShape gemmShape(Operation *op,
   return cpu::gemmShape(configOf(cast<Op>(op), options));
 }
 
-/// The config of a product as a designated initialiser; `weight` is its first.
-static std::string matmulConfigText(Value weight,
-                                    const cpu::MatmulConfig &config) {
-  std::string text = llvm::formatv(
-      "{{.format = PanelFormat::{0}, .outputs = {1}, .depth = {2}",
-      panelId(weight), config.outputs, config.depth);
-  if (config.weights != 1)
-    text += llvm::formatv(", .weights = {0}", config.weights);
-  if (config.exact)
-    text += ", .exact = true";
-  if (config.leaves != 1)
-    text += llvm::formatv(", .leaves = {0}", config.leaves);
-  const std::pair<const char *, int64_t> tiles[] = {
-      {"panels", config.panels},
-      {"ahead", config.ahead},
-      {"rowBlock", config.rowBlock}};
-  for (const auto &[name, size] : tiles)
-    if (size)
-      text += llvm::formatv(", .{0} = {1}", name, size);
-  return text + "}";
-}
-
 /// The prologue of a product: the rows of its input, operand 0, as they are or
 /// normalised by the weight at operand `norm`.
 template <typename Op> static std::string rowsText(Op op, size_t norm) {
@@ -175,8 +149,7 @@ static CpuKernelText matmulText(Operation *operation,
   const size_t extras = 1 + weights + (op.getNormWeight() ? 1 : 0);
   for (size_t i = 0; i <= op.getExtras().size(); ++i)
     pointers.push_back(floats(extras + i));
-  return {"constexpr MatmulConfig config" +
-              matmulConfigText(op.getWeights()[0], configOf(op, options)) +
+  return {"constexpr MatmulConfig config" + configText(configOf(op, options)) +
               ";\n" +
               functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                           "config.outputs", functorStyle),
@@ -199,7 +172,7 @@ static cpu::AttentionConfig attentionConfig(Op op,
                               .heads = shape.heads,
                               .scale = shape.scale,
                               .window = shape.window};
-  config.vectors = tileOf(op.getConfigAttr(), "vectors", config.vectors);
+  setTiles(config, op.getConfigAttr());
   config.exp = shape.exp;
   if (op.getConfigAttr().getFamily() == kernel::AttentionFamily::SplitKv)
     config.topK = shape.topK;
@@ -214,18 +187,7 @@ static cpu::LaunchShape attentionShape(Operation *op,
 
 template <typename Op>
 static std::string attentionConfigText(Op op, const CpuTargetOptions &options) {
-  const cpu::AttentionConfig config = attentionConfig(op, options);
-  std::string text =
-      llvm::formatv("AttentionConfig{{.kv = {0}, .heads = {1}, .scale = {2}f",
-                    kvText(config.kv), config.heads, literal(config.scale));
-  if (config.window)
-    text += llvm::formatv(", .window = {0}", config.window);
-  if (config.vectors != cpu::AttentionConfig{}.vectors)
-    text += llvm::formatv(", .vectors = {0}", config.vectors);
-  text += expText(config.exp);
-  if (config.topK)
-    text += llvm::formatv(", .topK = {0}", config.topK);
-  return text + "}";
+  return "AttentionConfig" + configText(attentionConfig(op, options));
 }
 
 static CpuKernelText attentionText(Operation *operation,
@@ -268,32 +230,28 @@ static CpuKernelText ropeAppendText(Operation *operation,
   auto op = cast<kernel::RopeAppendOp>(operation);
   auto kv = cast<llama::KVType>(op.getKv().getType());
   const size_t norms = 7, pages = norms + op.getNorms().size();
-  std::string sizes, gains;
+  cpu::RopeConfig config{.kv = kvConfig(kv, options),
+                         .heads = widthOf(op.getQuery()) / kv.getSize()};
+  std::string gains;
   if (FloatAttr eps = op.getEpsAttr()) {
-    sizes = llvm::formatv(", .queryNorm = {0}, .keyNorm = {1}",
-                          widthOf(op.getNorms()[0]), widthOf(op.getNorms()[1]));
+    config.queryNorm = widthOf(op.getNorms()[0]);
+    config.keyNorm = widthOf(op.getNorms()[1]);
     gains = llvm::formatv(", .queryGain = {0}, .keyGain = {1}, .eps = {2}f",
                           floats(norms), floats(norms + 1),
                           literal(eps.getValueAsDouble()));
   }
-  return {"",
-          llvm::formatv(
-              "ropeAppend<RopeConfig{{.kv = {0}, .heads = {1}{2}}>(*launch, "
-              "RopeArgs{{.q = {3}, .k = {4}, .v = {5}, .to = {6}, .out = "
-              "{7}{8}});",
-              kvText(kvConfig(kv, options)),
-              widthOf(op.getQuery()) / kv.getSize(), sizes, floats(0),
-              floats(1), floats(2), appendText(3, pages), floats(pages + 1),
-              gains)};
+  return {"", llvm::formatv(
+                  "ropeAppend<RopeConfig{0}>(*launch, RopeArgs{{.q = {1}, .k = "
+                  "{2}, .v = {3}, .to = {4}, .out = {5}{6}});",
+                  configText(config), floats(0), floats(1), floats(2),
+                  appendText(3, pages), floats(pages + 1), gains)};
 }
 
-/// The three products of `config` as members of a designated initialiser.
+/// The definition of the config of query, key and value.
 template <typename Op>
-static std::string qkvConfigText(Op op, const cpu::QkvConfig &config) {
-  return llvm::formatv(".query = {0}, .key = {1}, .value = {2}",
-                       matmulConfigText(op.getQueryWeight(), config.query),
-                       matmulConfigText(op.getKeyWeight(), config.key),
-                       matmulConfigText(op.getValueWeight(), config.value));
+static std::string qkvConfigText(Op op, const CpuTargetOptions &options) {
+  return "constexpr QkvConfig config" + configText(configOf(op, options)) +
+         ";\n";
 }
 
 /// The skeleton of query, key and value.
@@ -307,8 +265,7 @@ static CpuKernelText qkvProductsText(Operation *operation,
                                      const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvProductsOp>(operation);
   const size_t outs = op.getNumOperands();
-  return {llvm::formatv("constexpr QkvConfig config{{{0}};\n",
-                        qkvConfigText(op, configOf(op, options))),
+  return {qkvConfigText(op, options),
           llvm::formatv("{0}<config>(*launch, {1}, QkvProductsArgs{{.query = "
                         "{2}, .key = {3}, .value = {4}, .outs = {{{5}, {6}, "
                         "{7}}});",
@@ -320,16 +277,13 @@ static CpuKernelText qkvProductsText(Operation *operation,
 static CpuKernelText qkvText(Operation *operation,
                              const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
-  const cpu::QkvConfig config = configOf(op, options);
   const size_t firstBias = op.getNormWeight() ? 5 : 4;
   const size_t table = firstBias + op.getBiases().size();
   std::string biases;
   if (!op.getBiases().empty())
     biases = llvm::formatv(", .biases = {{{0}, {1}, {2}}", floats(firstBias),
                            floats(firstBias + 1), floats(firstBias + 2));
-  return {llvm::formatv("constexpr QkvConfig config{{{0}, .kv = {1}{2}};\n",
-                        qkvConfigText(op, config), kvText(config.kv),
-                        config.biased ? ", .biased = true" : ""),
+  return {qkvConfigText(op, options),
           llvm::formatv(
               "{0}<config>(*launch, {1}, QkvArgs{{.query = {2}, .key = {3}, "
               ".value = {4}, .to = {5}, .out = {6}{7}});",
@@ -366,18 +320,17 @@ static bool isEmbed(Operation *op) {
 
 static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
   auto op = cast<kernel::EmbedOp>(operation);
-  std::string rows, rank;
+  cpu::EmbedConfig config{.format = panelFormatOf(op.getTable()),
+                          .width = widthOf(op.getTable())};
+  std::string rank;
   size_t out = 2;
   if (op.getRank()) {
-    rows =
-        llvm::formatv(", .rows = {0}",
-                      cast<ShapedType>(op.getTable().getType()).getDimSize(0));
+    config.rows = cast<ShapedType>(op.getTable().getType()).getDimSize(0);
     rank = ", " + ints(out++);
   }
-  return {"", llvm::formatv("embed<EmbedConfig{{.format = PanelFormat::{0}, "
-                            ".width = {1}{2}}>(*launch, {3}, {4}, {5}{6});",
-                            panelId(op.getTable()), widthOf(op.getTable()),
-                            rows, ints(0), bytes(1), floats(out), rank)};
+  return {"", llvm::formatv("embed<EmbedConfig{0}>(*launch, {1}, {2}, {3}{4});",
+                            configText(config), ints(0), bytes(1), floats(out),
+                            rank)};
 }
 
 namespace {

@@ -330,16 +330,16 @@ static TileModel gemmModel(const cuda::GemmConfig &config,
 
 static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
-  // A warpgroup reads 64 rows of f32 and all outputs; a cluster's blocks copy
-  // the rows together.
+  // A warpgroup reads 64 rows and all outputs; a cluster's blocks copy the rows
+  // or the weights together.
   return {.weightRows = cuda::wgmmaRows,
-          .rowBytes = config.depth * 4 / config.cluster,
+          .rowBytes = config.depth * 2 / config.cluster,
           .bytesInFlight =
               int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
           .occupancy = 1,
           .tiles = cuda::wgmmaTiles(config),
           .localBytes =
-              1024 * (int64_t{64} * 64 + 32 * outputs) / (2048 * outputs),
+              1024 * (int64_t{32} * 64 + 32 * outputs) / (2048 * outputs),
           .usesMatrixUnits = true};
 }
 

@@ -8,8 +8,10 @@
 
 #include "codegen/cuda/Configs.h"
 
+#include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Occupancy.h"
 
+#include "absl/strings/str_cat.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -21,6 +23,17 @@ namespace llamac {
 //===----------------------------------------------------------------------===//
 // Formats
 //===----------------------------------------------------------------------===//
+
+std::string cuda::enumeratorText(WeightFormat format) {
+  for (const DataTypeInfo &info : dataTypes())
+    if (weightFormat(info.type) == format && !isRounded(info.type))
+      return absl::StrCat("WeightFormat::", info.id);
+  llvm_unreachable("every format is that of an element type");
+}
+
+std::string cuda::enumeratorText(KvFormat format) {
+  return format == KvFormat::F16 ? "KvFormat::F16" : "KvFormat::BF16";
+}
 
 cuda::DeviceWeight deviceWeightOf(Value weight) {
   return cuda::deviceWeight(llama::dataTypeOf(weight));
@@ -68,12 +81,6 @@ static bool areOfOneFormat(ArrayRef<Value> weights) {
       weights, [](Value weight) { return deviceWeightOf(weight).format; }));
 }
 
-/// Takes over the size of `member` where `config` says it.
-template <typename Config>
-static void setTile(Config config, StringRef name, int &member) {
-  member = static_cast<int>(tileOf(config, name, member));
-}
-
 // More rows or weights keep more sums in registers, which leaves fewer for
 // loads in flight.
 cuda::GemvConfig gemvConfig(Value weight, size_t weights,
@@ -86,9 +93,7 @@ cuda::GemvConfig gemvConfig(Value weight, size_t weights,
   while (config.unroll > 1 && config.maxRows * config.weights * config.unroll >
                                   maxUnrolledSums(config.format))
     config.unroll /= 2;
-  setTile(attr, "warps", config.warps);
-  setTile(attr, "outputsPerWarp", config.outputsPerWarp);
-  setTile(attr, "unroll", config.unroll);
+  setTiles(config, attr);
   return config;
 }
 
@@ -152,9 +157,7 @@ cuda::StreamConfig streamConfig(Operation *op,
     config.product.outputs += rowsOf(part);
   }
   config.product.warps = cuda::streamWarps;
-  setTile(attr, "outputsPerWarp", config.product.outputsPerWarp);
-  setTile(attr, "stageBytes", config.stageBytes);
-  setTile(attr, "blocks", config.blocks);
+  setTiles(config, attr);
   return config;
 }
 
@@ -170,8 +173,7 @@ cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
                              .unroll = static_cast<int>(4 / weights)};
   if (cuda::hasScales(config.format))
     config.unroll = std::max(1, config.unroll / 2);
-  setTile(attr, "warps", config.warps);
-  setTile(attr, "unroll", config.unroll);
+  setTiles(config, attr);
   return config;
 }
 
@@ -181,11 +183,7 @@ cuda::GemmConfig gemmConfig(Value weight, size_t weights,
                           .outputs = rowsOf(weight),
                           .depth = widthOf(weight),
                           .weights = static_cast<int>(weights)};
-  setTile(attr, "blockRows", config.blockRows);
-  setTile(attr, "blockOutputs", config.blockOutputs);
-  setTile(attr, "warpsAlongRows", config.warpsAlongRows);
-  setTile(attr, "warpsAlongOutputs", config.warpsAlongOutputs);
-  setTile(attr, "stages", config.stages);
+  setTiles(config, attr);
   return config;
 }
 
@@ -212,12 +210,13 @@ static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
          cuda::wgmmaStageBytes(config);
 }
 
-/// A tile takes as long as its outputs, and as copying and rounding its share
-/// of the input, which is worth about 64 outputs; tiles are made in waves.
+/// A tile takes as long as its outputs, and as copying its rows of the input,
+/// which is worth about 128 outputs where L2 gives 30 bytes a cycle to each
+/// multiprocessor; tiles are made in waves.
 static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
                       const GpuSpec &gpu) {
   const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
-  return waves * (int64_t{config.panels} * config.panelOutputs + 64);
+  return waves * (int64_t{config.panels} * config.panelOutputs + 128);
 }
 
 /// Gives `config` the stages that its panels leave room for, and the blocks
@@ -274,9 +273,7 @@ cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
       deviceWeightOf(parts.front()).format,
       llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
       weights, options.maxPrefill, options.gpu);
-  setTile(attr, "panels", config.panels);
-  setTile(attr, "panelOutputs", config.panelOutputs);
-  setTile(attr, "cluster", config.cluster);
+  setTiles(config, attr);
   partitionWgmmaTiles(config, options.maxPrefill, options.gpu);
   return config;
 }
@@ -294,6 +291,9 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
   config.window = static_cast<int>(shape.window);
   config.exp = shape.exp;
+  config.roundsResult = cast<RankedTensorType>(op.getResult().getType())
+                            .getElementType()
+                            .isBF16();
   // Two tiles of small heads are fewer bytes than memory delivers within its
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)
@@ -372,9 +372,7 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   cuda::AttentionConfig config = plainAttentionConfig(op, isSplit, options);
   if (isSplit)
     config.splits = static_cast<int>(attr.getSplits());
-  setTile(attr, "splits", config.splits);
-  setTile(attr, "minSplitTokens", config.minSplitTokens);
-  setTile(attr, "stages", config.stages);
+  setTiles(config, attr);
   return config;
 }
 
@@ -402,42 +400,22 @@ static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   switch (attr.getFamily()) {
   case kernel::MatmulFamily::Gemv: {
-    if (streams(op, options)) {
-      const cuda::StreamConfig config = streamConfig(op, options);
-      return {{"maxRows", config.product.maxRows},
-              {"outputsPerWarp", config.product.outputsPerWarp},
-              {"stageBytes", config.stageBytes},
-              {"blocks", config.blocks}};
-    }
-    const cuda::GemvConfig config = gemvConfig(parts.front(), weights, attr);
-    return {{"maxRows", config.maxRows},
-            {"warps", config.warps},
-            {"outputsPerWarp", config.outputsPerWarp},
-            {"unroll", config.unroll}};
+    if (!streams(op, options))
+      return sizesOf(gemvConfig(parts.front(), weights, attr));
+    const cuda::StreamConfig config = streamConfig(op, options);
+    Tiles sizes = sizesOf(config);
+    // All that a stream has of a gemv's.
+    sizes.insert(sizes.begin(),
+                 {{"maxRows", config.product.maxRows},
+                  {"outputsPerWarp", config.product.outputsPerWarp}});
+    return sizes;
   }
-  case kernel::MatmulFamily::GemvMma: {
-    const cuda::GemvMmaConfig config =
-        gemvMmaConfig(parts.front(), weights, attr);
-    return {{"maxRows", config.maxRows},
-            {"warps", config.warps},
-            {"unroll", config.unroll}};
-  }
-  case kernel::MatmulFamily::Gemm: {
-    const cuda::GemmConfig config = gemmConfig(parts.front(), weights, attr);
-    return {{"blockRows", config.blockRows},
-            {"blockOutputs", config.blockOutputs},
-            {"warpsAlongRows", config.warpsAlongRows},
-            {"warpsAlongOutputs", config.warpsAlongOutputs},
-            {"stages", config.stages}};
-  }
-  case kernel::MatmulFamily::Wgmma: {
-    const cuda::WgmmaConfig config = wgmmaConfig(op, options);
-    return {{"panels", config.panels},
-            {"panelOutputs", config.panelOutputs},
-            {"stages", config.stages},
-            {"cluster", config.cluster},
-            {"blocks", config.blocks}};
-  }
+  case kernel::MatmulFamily::GemvMma:
+    return sizesOf(gemvMmaConfig(parts.front(), weights, attr));
+  case kernel::MatmulFamily::Gemm:
+    return sizesOf(gemmConfig(parts.front(), weights, attr));
+  case kernel::MatmulFamily::Wgmma:
+    return sizesOf(wgmmaConfig(op, options));
   }
   llvm_unreachable("no other family");
 }
@@ -451,11 +429,9 @@ Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
   if (attendsByWgmma(attention, options))
     return {{"stages", cuda::wgmmaAttentionStages}};
   const cuda::AttentionConfig config = attentionConfigOf(attention, options);
-  Tiles tiles = {{"stages", config.stages}};
   if (attention.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged)
-    tiles.insert(tiles.begin(), {{"splits", config.splits},
-                                 {"minSplitTokens", config.minSplitTokens}});
-  return tiles;
+    return sizesOf(config);
+  return {{"stages", config.stages}}; // Its keys are not split.
 }
 
 /// Of products on a GPU of Sm90, which has streams and wgmma.

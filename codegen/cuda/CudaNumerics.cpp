@@ -63,13 +63,20 @@ static double productTolerance(Operation *op) {
   return rounds ? cancellation * bf16Rounding : fp32Tolerance;
 }
 
+/// What rounding to `type` comes to, where a number that is a little off rounds
+/// to the other side.
+static double resultTolerance(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isBF16() ? bf16Rounding : 0;
+}
+
 double CudaTarget::tolerance(Operation *op, unsigned result) const {
   const double cache = roundingOf(targetOptions.kvFormat);
+  const Type type = op->getResult(result).getType();
   if (isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op))
-    return scores * cache;
-  return isa<llama::KVType>(op->getResult(result).getType())
-             ? productTolerance(op) + cache
-             : productTolerance(op);
+    return scores * cache + resultTolerance(type);
+  return productTolerance(op) +
+         (isa<llama::KVType>(type) ? cache : resultTolerance(type));
 }
 
 /// Calls `visit` for each element of a row with the bytes, from the page's

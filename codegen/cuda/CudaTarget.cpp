@@ -126,6 +126,11 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
       cuda::attentionPartialFloats(config), maxRows, /*tiles=*/{});
 }
 
+bool CudaTarget::roundsInput(Operation *op) const {
+  return hasProducts(op) && op->hasAttr("config") &&
+         matmulAttr(op).getFamily() == kernel::MatmulFamily::Wgmma;
+}
+
 std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
   std::vector<Attribute> configs;
   for (const Tiles &tiles : candidatesOf(op, targetOptions))

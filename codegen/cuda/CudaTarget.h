@@ -110,6 +110,10 @@ public:
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;
+  bool roundsInputs() const override {
+    return targetOptions.gpu.tier == KernelTier::Sm90;
+  }
+  bool roundsInput(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/SourceText.h"
+#include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Configs.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -29,6 +29,21 @@ static constexpr const char *packed = "const void *";
 static constexpr const char *numbers = "const int *";
 static constexpr const char *results = "float *";
 
+/// The element type of `value`, rows of numbers.
+static StringRef elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType().isBF16()
+             ? "BFloat16"
+             : "float";
+}
+
+/// The parameter that `value`, a result or the input of a product, is.
+static Parameter resultOf(Value value, StringRef name = "out") {
+  return {(elementOf(value) + " *").str(), name.str()};
+}
+static Parameter inputOf(Value value) {
+  return {("const " + elementOf(value) + " *").str(), "input"};
+}
+
 static constexpr FunctorStyle functorStyle = {
     "LLAMAC_DEVICE ",
     "F32x2",
@@ -40,68 +55,6 @@ static constexpr FunctorStyle functorStyle = {
     /*loadsApart=*/true};
 
 //===----------------------------------------------------------------------===//
-// Configs, as designated initialisers
-//===----------------------------------------------------------------------===//
-
-/// The enumerator of WeightFormat for `weight`.
-static std::string formatOf(Value weight) {
-  return enumeratorOf(deviceWeightOf(weight).type);
-}
-
-static std::string textOf(Value weight, const cuda::GemvConfig &config) {
-  return llvm::formatv(
-      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
-      "= {3}, .maxRows = {4}, .warps = {5}, .outputsPerWarp = {6}, .unroll = "
-      "{7}}",
-      formatOf(weight), config.outputs, config.depth, config.weights,
-      config.maxRows, config.warps, config.outputsPerWarp, config.unroll);
-}
-
-static std::string textOf(Value weight, const cuda::GemvMmaConfig &config) {
-  return llvm::formatv(
-      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
-      "= {3}, .maxRows = {4}, .warps = {5}, .unroll = {6}}",
-      formatOf(weight), config.outputs, config.depth, config.weights,
-      config.maxRows, config.warps, config.unroll);
-}
-
-static std::string textOf(Value weight, const cuda::GemmConfig &config) {
-  return llvm::formatv(
-      "{{.format = WeightFormat::{0}, .outputs = {1}, .depth = {2}, .weights "
-      "= {3}, .blockRows = {4}, .blockOutputs = {5}, .warpsAlongRows = {6}, "
-      ".warpsAlongOutputs = {7}, .stages = {8}}",
-      formatOf(weight), config.outputs, config.depth, config.weights,
-      config.blockRows, config.blockOutputs, config.warpsAlongRows,
-      config.warpsAlongOutputs, config.stages);
-}
-
-static std::string textOf(Value weight, const cuda::StreamConfig &config) {
-  return llvm::formatv(
-      "{{.product = {0}, .parts = {{{1}, {2}, {3}}, .blocks = {4}, .stageBytes "
-      "= {5}}",
-      textOf(weight, config.product), config.parts[0], config.parts[1],
-      config.parts[2], config.blocks, config.stageBytes);
-}
-
-static std::string textOf(Value weight, const cuda::WgmmaConfig &config) {
-  return llvm::formatv(
-      "{{.format = WeightFormat::{0}, .parts = {{{1}, {2}, {3}}, .depth = {4}, "
-      ".weights = {5}, .panels = {6}, .panelOutputs = {7}, .stages = {8}, "
-      ".cluster = {9}, .blocks = {10}}",
-      formatOf(weight), config.parts[0], config.parts[1], config.parts[2],
-      config.depth, config.weights, config.panels, config.panelOutputs,
-      config.stages, config.cluster, config.blocks);
-}
-
-static std::string textOf(const cuda::KvConfig &kv) {
-  return llvm::formatv(
-      "{{.kvHeads = {0}, .headSize = {1}, .pagesPerSequence = {2}, "
-      ".pageTokens = {3}, .format = KvFormat::{4}}",
-      kv.kvHeads, kv.headSize, kv.pagesPerSequence, kv.pageTokens,
-      kv.format == cuda::KvFormat::F16 ? "F16" : "BF16");
-}
-
-//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
@@ -109,8 +62,13 @@ static std::string textOf(const cuda::KvConfig &kv) {
 /// `family` that the skeletons take. None sums by leaves.
 template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
+  if (!hasFamily<Op, family>(op))
+    return false;
   auto product = dyn_cast<kernel::MatmulOp>(op);
-  return hasFamily<Op, family>(op) && !(product && product.getLeaves()) &&
+  constexpr bool takesBf16 = family == kernel::MatmulFamily::Wgmma;
+  return !(product && product.getLeaves()) &&
+         (elementOf(op->getOperand(0)) == "BFloat16") == takesBf16 &&
+         !(takesBf16 && cast<Op>(op).getNormWeight()) &&
          llvm::all_of(weightsOf(op), isPackable);
 }
 
@@ -180,14 +138,14 @@ static void setPrologue(CudaKernelText &text, Operation *op,
                         StringRef epilogue) {
   if (!isWgmma(op)) {
     text.parts += "constexpr StreamConfig config" +
-                  textOf(weightsOf(op)[0], streamConfig(op, options)) + ";\n\n";
+                  configText(streamConfig(op, options)) + ";\n\n";
     text.prologue = llvm::formatv("WeightStream<config> stream({{{0}});\n",
                                   llvm::join(weights, ", "));
     text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, epilogue);
     return;
   }
   text.parts += "constexpr WgmmaConfig config" +
-                textOf(weightsOf(op)[0], wgmmaConfig(op, options)) + ";\n\n";
+                configText(wgmmaConfig(op, options)) + ";\n\n";
   text.maps.push_back("inputMap");
   std::vector<std::string> list;
   for (const std::string &weight : weights) {
@@ -196,7 +154,7 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   }
   text.prologue =
       "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
-  text.body = llvm::formatv("product.run({0}, inputMap, {1});", rows, epilogue);
+  text.body = llvm::formatv("product.run(inputMap, {0});", epilogue);
 }
 
 /// Adds the extra operands of an epilogue; gives the arguments of its functor
@@ -216,7 +174,7 @@ static CudaKernelText matmulText(Operation *operation,
   auto op = cast<kernel::MatmulOp>(operation);
   const size_t count = op.getWeights().size();
   CudaKernelText text;
-  text.parameters.push_back({floats, "input"});
+  text.parameters.push_back(inputOf(op.getInput()));
   std::vector<std::string> weights;
   for (size_t i = 0; i < count; ++i) {
     weights.push_back("weight" + (count == 1 ? "" : std::to_string(i)));
@@ -225,7 +183,7 @@ static CudaKernelText matmulText(Operation *operation,
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain"});
   const std::string extras = addExtras(text, op.getExtras());
-  text.parameters.push_back({results, "out"});
+  text.parameters.push_back(resultOf(op.getResult()));
   const std::string rows = rowsText(op),
                     epilogue = "Epilogue{" + extras + "out}";
   StringRef outputs = "config.outputs";
@@ -235,17 +193,18 @@ static CudaKernelText matmulText(Operation *operation,
     setPrologue(text, op, options, weights, rows, epilogue);
   } else {
     visitConfig(op, [&](auto configOf, StringRef type, StringRef skeleton) {
-      const Value weight = op.getWeights()[0];
-      text.parts = ("constexpr " + type + " config").str() +
-                   textOf(weight, configOf(weight, count, op.getConfigAttr())) +
-                   ";\n\n";
+      text.parts =
+          ("constexpr " + type + " config").str() +
+          configText(configOf(op.getWeights()[0], count, op.getConfigAttr())) +
+          ";\n\n";
       text.body =
           llvm::formatv("{0}<config>(rows, {1}, {{{2}}, {3});", skeleton, rows,
                         llvm::join(weights, ", "), epilogue);
     });
   }
-  text.parts += functorText("Epilogue", op.getEpilogue(), op.getExtras(),
-                            "extra", outputs, functorStyle);
+  text.parts +=
+      functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
+                  outputs, functorStyle, elementOf(op.getResult()));
   return text;
 }
 
@@ -266,8 +225,10 @@ static constexpr const char *appendText =
 /// The operands of query, key and value that both ops of them begin with.
 template <typename Op> static CudaKernelText qkvOperands(Op op) {
   CudaKernelText text;
-  text.parameters = {
-      {floats, "input"}, {packed, "query"}, {packed, "key"}, {packed, "value"}};
+  text.parameters = {inputOf(op.getInput()),
+                     {packed, "query"},
+                     {packed, "key"},
+                     {packed, "value"}};
   if (op.getNormWeight())
     text.parameters.push_back({floats, "gain"});
   return text;
@@ -283,14 +244,12 @@ static void addQkv(CudaKernelText &text, Op op,
     return setPrologue(text, op, options, {"query", "key", "value"}, rows,
                        epilogue);
   visitConfig(op, [&](auto configOf, StringRef type, StringRef) {
-    auto product = [&](Value weight) {
-      return textOf(weight, configOf(weight, 1, op.getConfigAttr()));
-    };
-    text.parts += llvm::formatv(
-        "constexpr QkvConfig<{0}> config{{.query = {1}, .key = {2}, .value = "
-        "{3}};\n",
-        type, product(op.getQueryWeight()), product(op.getKeyWeight()),
-        product(op.getValueWeight()));
+    const cuda::QkvConfig config{
+        configOf(op.getQueryWeight(), 1, op.getConfigAttr()),
+        configOf(op.getKeyWeight(), 1, op.getConfigAttr()),
+        configOf(op.getValueWeight(), 1, op.getConfigAttr())};
+    text.parts += llvm::formatv("constexpr QkvConfig<{0}> config{1};\n", type,
+                                configText(config));
   });
   text.body = llvm::formatv(
       "qkv<config>(rows, {0}, {{query, key, value}, {1});", rows, epilogue);
@@ -317,7 +276,7 @@ static CudaKernelText qkvText(Operation *operation,
   CudaKernelText text = qkvOperands(op);
   text.parts =
       "constexpr KvConfig kv" +
-      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
+      configText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
       ";\n";
   const bool isBiased = !op.getBiases().empty();
   if (isBiased)
@@ -351,7 +310,7 @@ static CudaKernelText ropeAppendText(Operation *operation,
   CudaKernelText text;
   text.parts =
       "constexpr KvConfig kv" +
-      textOf(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
+      configText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
       ";\n";
   text.parameters = {{floats, "query"}, {floats, "key"}, {floats, "value"}};
   addAppendParameters(text);
@@ -413,13 +372,7 @@ static CudaKernelText attentionText(Operation *operation,
     text.header = "attention_sm90a.cuh";
     text.maps.push_back("poolMap");
   }
-  text.parts = llvm::formatv(
-      "constexpr AttentionConfig config{{.kv = {0}, .heads = {1}, .scale = "
-      "{2}f{3}, .splits = {4}, .minSplitTokens = {5}, .stages = {6}{7}};\n",
-      textOf(config.kv), config.heads, literal(config.scale),
-      config.window ? llvm::formatv(", .window = {0}", config.window).str()
-                    : "",
-      config.splits, config.minSplitTokens, config.stages, expText(config.exp));
+  text.parts = "constexpr AttentionConfig config" + configText(config) + ";\n";
   text.parameters = {{floats, "query"},
                      {packed, "pool"},
                      {numbers, "positions"},
@@ -429,7 +382,7 @@ static CudaKernelText attentionText(Operation *operation,
     llvm::append_range(
         text.parameters,
         ArrayRef<Parameter>{{results, "partials"}, {"unsigned *", "counters"}});
-  text.parameters.push_back({results, "out"});
+  text.parameters.push_back(resultOf(op.getResult()));
   text.body = llvm::formatv(
       "{0}AttentionArgs{{.q = query, .pool = pool, .pageTable = pageTable, "
       ".positions = positions, .sequences = sequences, .out = out}{1});",
@@ -495,12 +448,13 @@ static CudaKernelText embedText(Operation *operation,
                                 const CudaTargetOptions &) {
   auto op = cast<kernel::EmbedOp>(operation);
   CudaKernelText text;
-  text.parts = llvm::formatv("constexpr EmbedConfig config{{.format = "
-                             "WeightFormat::{0}, .tokens = {1}, .width = {2}"
-                             "{3}};\n",
-                             formatOf(op.getTable()), rowsOf(op.getTable()),
-                             widthOf(op.getTable()),
-                             op.getRank() ? ", .isPart = true" : "");
+  text.parts = "constexpr EmbedConfig config" +
+               configText(cuda::EmbedConfig{
+                   .format = deviceWeightOf(op.getTable()).format,
+                   .tokens = rowsOf(op.getTable()),
+                   .width = widthOf(op.getTable()),
+                   .isPart = op.getRank() != nullptr}) +
+               ";\n";
   text.parameters = {{numbers, "tokens"}, {packed, "table"}};
   if (op.getPositions())
     text.parameters.push_back({numbers, "positions"});
@@ -530,12 +484,15 @@ static cuda::LaunchShape rmsNormShape(Operation *operation,
 template <typename Op>
 static std::string addEpilogue(CudaKernelText &text, Op op) {
   const std::string extras = addExtras(text, op.getExtras());
-  text.parameters.push_back({results, "out"});
+  const StringRef element = elementOf(op.getResult());
+  text.parameters.push_back(resultOf(op.getResult()));
   const int64_t width = widthOf(op.getResult());
   if (op.getEpilogue().empty())
-    return llvm::formatv("StoreRows<{0}>{{out}", width);
-  text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
-                           "extra", std::to_string(width), functorStyle);
+    return llvm::formatv("StoreRows<{0}{1}>{{out}", width,
+                         element == "float" ? "" : ", BFloat16");
+  text.parts =
+      functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
+                  std::to_string(width), functorStyle, element);
   return "Epilogue{" + extras + "out}";
 }
 
@@ -628,9 +585,10 @@ static CudaKernelText pointwiseText(Operation *operation,
     text.parameters.push_back({floats, "input" + std::to_string(i)});
     args += text.parameters.back().name + ", ";
   }
-  text.parameters.push_back({results, "out"});
+  text.parameters.push_back(resultOf(op.getResult()));
   text.parts = functorText("Function", op.getBody(), op.getInputs(), "input",
-                           std::to_string(width), functorStyle);
+                           std::to_string(width), functorStyle,
+                           elementOf(op.getResult()));
   text.body = llvm::formatv("pointwise<{0}>(Function{{{1}out});", width, args);
   return text;
 }

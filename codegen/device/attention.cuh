@@ -38,8 +38,20 @@ struct AttentionArgs {
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].
   const int *sequences; ///< [rows].
-  float *out;
+  void *out;            ///< AttentionResult [rows][heads][headSize].
 };
+
+/// What results are stored as.
+template <AttentionConfig config>
+using AttentionResult = ChooseType<config.roundsResult, BFloat16, float>;
+
+/// Where results of vector `index` of [rows][heads] go.
+template <AttentionConfig config>
+LLAMAC_DEVICE AttentionResult<config> *resultOf(const AttentionArgs &args,
+                                                long index) {
+  return static_cast<AttentionResult<config> *>(args.out) +
+         index * config.kv.headSize;
+}
 
 /// The rows of a block that are of one sequence, and the keys that they see:
 /// `from` to `keys` - 1.
@@ -70,8 +82,7 @@ LLAMAC_DEVICE void forEachRun(const AttentionArgs &args, int firstRow,
   }
 }
 
-/// Writes f32 [rows][heads][headSize] to args.out. A launch of
-/// attentionShape(config).
+/// Writes the results of `rows` rows. A launch of attentionShape(config).
 template <AttentionConfig config>
 LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   constexpr int group = attentionGroup(config);
@@ -89,11 +100,10 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   auto rowOf = [&](int vector) {
     return firstRow + (warpIndex() * warpVectors + vector) / group;
   };
-  auto offsetOf = [&](int vector) {
+  auto vectorOf = [&](int vector) {
     const int index = warpIndex() * warpVectors + vector;
-    return (long(firstRow + index / group) * config.heads + kvHead * group +
-            index % group) *
-           head;
+    return long(firstRow + index / group) * config.heads + kvHead * group +
+           index % group;
   };
   forEachRun<config>(args, firstRow, endRow, [&](const SequenceRun &run) {
     auto inRun = [&](int vector) {
@@ -116,7 +126,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
             stages + config.stages * attentionStageBytes(config, tileKeys)) +
         warpIndex() * sharedQueryWords(config);
     warp.loadQueries([&](int vector) {
-      return inRun(vector) ? args.q + offsetOf(vector) : nullptr;
+      return inRun(vector) ? args.q + vectorOf(vector) * head : nullptr;
     });
     int from[2], seen[2];
 #pragma unroll
@@ -138,7 +148,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
       const int vector = warp.g + 8 * upper;
       if (inRun(vector))
         warp.store(upper, 1.0f / warp.total[upper],
-                   args.out + offsetOf(vector));
+                   resultOf<config>(args, vectorOf(vector)));
     }
   });
 }
@@ -212,7 +222,8 @@ LLAMAC_DEVICE void mergeSplits(const AttentionArgs &args, const float *partials,
 #pragma unroll
     for (int c = 0; c < columns; ++c)
       if (const int d = 64 * c + 2 * laneIndex(); d < head)
-        store2(args.out + index * head + d, sums[c] * splat(1.0f / total));
+        store2(resultOf<config>(args, index) + d,
+               sums[c] * splat(1.0f / total));
   }
 }
 
@@ -302,15 +313,16 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
     const long index = long(of.row) * config.heads + firstHead + vector;
     float *part =
         shared.partials + (index * config.splits + of.split) * partial;
-    float *to = isUnsplit ? args.out + index * head : part;
-    const F32x2 factor = splat(isUnsplit ? 1.0f / total : 1.0f);
     for (int d = 2 * laneIndex(); d < head; d += 64) {
       F32x2 sum = {0, 0};
       for (int w = 0; w < attentionWarps; ++w) {
         const float *from = exchange + (w * warpVectors + vector) * slot;
         sum = fma(load2(from + d), splat(weightOf(from[head], maximum)), sum);
       }
-      store2(to + d, sum * factor);
+      if (isUnsplit)
+        store2(resultOf<config>(args, index) + d, sum * splat(1.0f / total));
+      else
+        store2(part + d, sum);
     }
     if (!isUnsplit && laneIndex() == 0)
       store2(part + head, {maximum, total});
@@ -327,9 +339,9 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
                         of.splits);
 }
 
-/// Writes f32 [rows][heads][headSize] to args.out. A launch of
-/// attentionSplitShape(config) with any number of blocks: they take the splits
-/// that there are in turn, so that none is without work while another has two.
+/// Writes the results of `rows` rows. A launch of attentionSplitShape(config)
+/// with any number of blocks: they take the splits that there are in turn, so
+/// that none is without work while another has two.
 template <AttentionConfig config>
 LLAMAC_DEVICE void attentionSplit(int rows, const AttentionArgs &args,
                                   const SplitArgs &shared) {

@@ -98,10 +98,8 @@ template <AttentionConfig config> struct WgmmaAttention {
     return (warpIndex() - 4) * warpVectors + i;
   }
   LLAMAC_DEVICE int rowOf(int i) const { return firstRow + indexOf(i) / group; }
-  LLAMAC_DEVICE long offsetOf(int i) const {
-    return (long(rowOf(i)) * config.heads + kvHead * group +
-            indexOf(i) % group) *
-           head;
+  LLAMAC_DEVICE long vectorOf(int i) const {
+    return long(rowOf(i)) * config.heads + kvHead * group + indexOf(i) % group;
   }
 
   /// Zeroes the tokens of a stage from `begin` to `end` - 1, keys and values.
@@ -137,8 +135,9 @@ template <AttentionConfig config> struct WgmmaAttention {
       return indexOf(i) < wgmmaAttentionTileRows(config) * group &&
              rowOf(i) >= run.begin && rowOf(i) < run.end;
     };
-    warp.loadQueries(
-        [&](int i) { return inRun(i) ? args.q + offsetOf(i) : nullptr; });
+    warp.loadQueries([&](int i) {
+      return inRun(i) ? args.q + vectorOf(i) * head : nullptr;
+    });
     int from[2], seen[2];
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
@@ -191,7 +190,8 @@ template <AttentionConfig config> struct WgmmaAttention {
     for (int upper = 0; upper < 2; ++upper) {
       const int i = warp.g + 8 * upper;
       if (inRun(i))
-        warp.store(upper, 1.0f / warp.total[upper], args.out + offsetOf(i));
+        warp.store(upper, 1.0f / warp.total[upper],
+                   resultOf<config>(args, vectorOf(i)));
     }
   }
 };

@@ -390,12 +390,13 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
 
-/// The same product on sm_90a: wgmma, tensor copies, and blocks that stay for
-/// one tile after another. A tile has wgmmaRows rows and `panels` panels of
-/// `panelOutputs` outputs: neighbours of one weight, or one of each of two.
-/// `cluster` blocks, of neighbouring tiles, share a tile of x. The tiles are of
-/// one matrix, or of several that share the input and lie apart: `parts`
-/// outputs of each, 0 for none.
+/// The same product on sm_90a, of x in bf16: wgmma, tensor copies, and blocks
+/// that stay for one tile after another. A tile has wgmmaRows rows and `panels`
+/// panels of `panelOutputs` outputs: neighbours of one weight, or one of each
+/// of two. `cluster` blocks share weights, as neighbours along the rows, or
+/// where these are an odd number of tiles rows of x, along the outputs. The
+/// tiles are of one matrix, or of several that share the input and lie apart:
+/// `parts` outputs of each, 0 for none.
 struct WgmmaConfig {
   WeightFormat format;
   long parts[3];
@@ -423,7 +424,7 @@ LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
   return wgmmaThreads + (wgmmaUnpacks(config) ? wgmmaUnpackWarps * 32 : 0);
 }
 
-/// Depth of a slice: 128 bytes of bf16, twice 128 bytes of f32.
+/// Depth of a slice: 128 bytes of bf16.
 constexpr int wgmmaSlice = 64;
 
 LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
@@ -438,7 +439,7 @@ LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
   return wgmmaTiles(config, 0) + wgmmaTiles(config, 1) + wgmmaTiles(config, 2);
 }
 
-LLAMAC_CONSTEXPR int wgmmaInputBytes() { return wgmmaRows * wgmmaSlice * 4; }
+constexpr int wgmmaInputBytes = wgmmaRows * wgmmaSlice * 2;
 
 /// Bytes of a slice of a panel as it is copied, and as bf16: of block formats
 /// the tiles of its rows, as they lie in memory.
@@ -454,7 +455,7 @@ LLAMAC_CONSTEXPR int wgmmaPackedBytes(const WgmmaConfig &config) {
 /// Bytes of a slice that are copied, and of a stage, whose input is swizzled in
 /// units of 1,024.
 LLAMAC_CONSTEXPR int wgmmaSliceBytes(const WgmmaConfig &config) {
-  return wgmmaInputBytes() + config.panels * wgmmaPackedBytes(config);
+  return wgmmaInputBytes + config.panels * wgmmaPackedBytes(config);
 }
 LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
   return static_cast<int>(roundUp(wgmmaSliceBytes(config), 1024));
@@ -483,6 +484,13 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
           config.cluster};
 }
 
+/// Copies that bring a slice of a panel: one of each block of a cluster, where
+/// what it brings begins at a multiple of 128 bytes.
+LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
+  return wgmmaPackedBytes(config) / config.cluster % 128 == 0 ? config.cluster
+                                                              : 1;
+}
+
 /// A tensor map that a launch has: of operand `operand`, rows of `columns`
 /// elements, copied by boxes; `rows` 0 stands for all that the operand has.
 struct MapShape {
@@ -495,17 +503,17 @@ struct MapShape {
   int swizzleBytes;
 };
 
-/// Of x, f32 [rows][depth], operand `operand`: half a slice of a block's share.
+/// Of x, bf16 [rows][depth], operand `operand`: a slice of the rows that a
+/// block copies for its cluster.
 LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
                                         int operand) {
-  return {
-      operand, 4, config.depth, 0, wgmmaSlice / 2, wgmmaRows / config.cluster,
-      128};
+  return {operand, 2, config.depth, 0, wgmmaSlice, wgmmaRows / config.cluster,
+          128};
 }
 
-/// A copy of part `part` of a weight brings a slice of a panel. Floats are
-/// elements of two bytes; of block formats a row is one of tiles, whose bytes
-/// are copied by eights.
+/// A copy of part `part` of a weight brings a slice of a panel, or of what a
+/// block copies of it for its cluster. Floats are elements of two bytes; of
+/// block formats a row is one of tiles, whose bytes are copied by eights.
 LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
                                          int operand) {
   if (hasScales(config.format))
@@ -514,11 +522,11 @@ LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
             unitBytes(config.format, config.depth) / 8,
             divideUp(config.parts[part], tileRows),
             tileBytes(config.format) / 8,
-            config.panelOutputs / tileRows,
+            config.panelOutputs / wgmmaPanelBoxes(config) / tileRows,
             0};
   return {operand,      2,
           config.depth, config.parts[part],
-          wgmmaSlice,   config.panelOutputs,
+          wgmmaSlice,   config.panelOutputs / wgmmaPanelBoxes(config),
           128};
 }
 
@@ -561,6 +569,7 @@ struct AttentionConfig {
   int minSplitTokens = 128;     ///< The fewest keys that are worth a part.
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
+  bool roundsResult = false;    ///< To bf16.
 };
 
 /// Keys that go through the registers together.

@@ -218,7 +218,8 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
   }
 
   /// Stores the weighted values of vector g + 8 * upper times `factor`.
-  LLAMAC_DEVICE void store(int upper, float factor, float *to) const {
+  template <class Result>
+  LLAMAC_DEVICE void store(int upper, float factor, Result *to) const {
 #pragma unroll
     for (int n = 0; n < head / 8; ++n)
       store2(to + 8 * n + 2 * t, F32x2{sums[n][2 * upper] * factor,

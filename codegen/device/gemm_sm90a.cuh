@@ -8,26 +8,25 @@
 //
 // y = x W^T as gemm.cuh does it, on the warpgroups of sm_90a. A block goes from
 // tile to tile. One thread of the first warpgroup keeps a ring of stages full
-// by tensor copies; the last two warpgroups multiply 64 rows each:
+// by tensor copies; the last two warpgroups multiply 64 rows each. Both
+// operands come from shared memory, rows of 128 bytes, swizzled:
 //
-//   x   f32, two halves of [128 rows][32] with 128-byte rows, swizzled. Lanes
-//       multiply what they read by the gain, sum its squares and round it to
-//       bf16 in registers: the operand A. So no launch writes x in bf16, and
-//       RMSNorm is fused.
-//   W   bf16, panels of [panelOutputs][64] with 128-byte rows, swizzled: the
-//       operand B. Other formats are copied as they are packed, and a fourth
-//       warpgroup unpacks them into a ring of operands (WgmmaUnpacker).
+//   x   bf16 [128 rows][64], the operand A. Who makes x rounds and normalises
+//       it, once for all blocks.
+//   W   bf16, panels of [panelOutputs][64] one behind the other: the operand B
+//       of one product for all of them. Other formats are copied as they are
+//       packed, and a fourth warpgroup unpacks them into a ring of operands
+//       (WgmmaUnpacker).
 //
-// A slice is two groups of products. While one is in flight the lanes round the
-// operand of the next. An operand B is free when the groups of its slice are
-// done, a stage when nothing reads it any more.
+// A slice is a group of products, and what it read is free when the group of
+// the slice behind it has begun and its own is done.
 //
 // The first stages' weights are copied in the prologue, before earlier launches
 // are done: weights do not depend on them.
 //
-// The two blocks of a cluster have tiles of the same rows: each copies half of
-// the rows of x to both, so a stage is free when the warps of both are done
-// with it.
+// The two blocks of a cluster share what is larger, weights, if there is an
+// even number of tiles along the rows, else x: each copies half of it to both,
+// so a stage is free when both are done with it.
 //
 // What lies outside of x and W is zero in shared memory; it does not reach the
 // epilogue.
@@ -53,6 +52,7 @@ struct WgmmaWeight {
 
 /// One tile of one product: outputs firstOutput .. of `outputs` of a part.
 struct WgmmaTile {
+  int firstRow;
   int part;
   long outputs;
   long firstOutput;
@@ -61,7 +61,6 @@ struct WgmmaTile {
 template <WgmmaConfig config> struct WgmmaRing {
   static constexpr bool unpacks = wgmmaUnpacks(config);
   static constexpr int slices = divideUp(config.depth, wgmmaSlice);
-  static constexpr int halfBytes = wgmmaInputBytes() / 2;
 
   unsigned char *stages; ///< And the operands behind them.
   uint64_t *full;        ///< A stage has come.
@@ -73,7 +72,7 @@ template <WgmmaConfig config> struct WgmmaRing {
     return stages + stage * wgmmaStageBytes(config);
   }
   LLAMAC_DEVICE unsigned char *weightsAt(int stage) const {
-    return at(stage) + wgmmaInputBytes();
+    return at(stage) + wgmmaInputBytes;
   }
   LLAMAC_DEVICE unsigned char *operandAt(int operand) const {
     return at(config.stages) + operand * wgmmaOperandBytes(config);
@@ -83,8 +82,9 @@ template <WgmmaConfig config> struct WgmmaRing {
   LLAMAC_DEVICE void setUp() const {
     for (int stage = 0; stage < config.stages; ++stage) {
       mbarrierInit(&full[stage], 1);
-      mbarrierInit(&empty[stage], wgmmaMathWarps * config.cluster +
-                                      (unpacks ? wgmmaUnpackWarps : 0));
+      mbarrierInit(&empty[stage],
+                   (wgmmaMathWarps + (unpacks ? wgmmaUnpackWarps : 0)) *
+                       config.cluster);
     }
     for (int operand = 0; operand < wgmmaOperands(config); ++operand) {
       mbarrierInit(&unpacked[operand], wgmmaUnpackWarps);
@@ -93,11 +93,8 @@ template <WgmmaConfig config> struct WgmmaRing {
     mbarrierInitFence();
   }
 
-  /// By a warp that has read x: tells those who fill the stage.
+  /// By one lane of a warp that has read a stage: tells those who fill it.
   LLAMAC_DEVICE void release(int stage) const {
-    syncWarp();
-    if (laneIndex() != 0)
-      return;
     mbarrierArrive(&empty[stage]);
     if constexpr (config.cluster > 1)
       mbarrierArriveCluster(&empty[stage], clusterRank() ^ 1);
@@ -107,21 +104,40 @@ template <WgmmaConfig config> struct WgmmaRing {
 /// Copies the slices of one tile after another; one thread.
 template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   using Ring = WgmmaRing<config>;
-  static constexpr int boxRows = wgmmaRows / config.cluster;
+  static constexpr int cluster = config.cluster;
   /// Slices of the first tile whose weights the prologue copies.
   static constexpr int prologueSlices = minOf(config.stages, Ring::slices);
 
   Ring ring;
   Weights weights;
   uint32_t rank;
+  bool sharesWeights; ///< Else the cluster shares x.
   RingPlace<config.stages> place = {};
   int prologueLeft = prologueSlices;
 
+  /// Copies `boxes` boxes of `boxRows` rows of the map and `boxBytes` bytes to
+  /// `to`; where the cluster shares them, the block's own one to all blocks.
+  template <int boxes, int boxRows, int boxBytes>
+  LLAMAC_DEVICE void copyBoxes(bool isShared, unsigned char *to,
+                               const TensorMap &map, int column, int row,
+                               uint64_t *full) const {
+    if (boxes > 1 && isShared) {
+      tensorLoadMulticast(to + rank * boxBytes, map, column,
+                          row + rank * boxRows, full, (1 << boxes) - 1);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < boxes; ++i)
+      tensorLoad(to + i * boxBytes, map, column, row + i * boxRows, full);
+  }
+
   /// Starts a round of the free stage `stage`.
-  LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile, int slice) {
+  LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile,
+                                 int slice) const {
     constexpr bool isPacked = hasScales(config.format);
-    uint64_t *full = &ring.full[stage];
-    mbarrierArriveExpect(full, wgmmaSliceBytes(config));
+    constexpr int unit = isPacked ? tileRows : 1;
+    constexpr int boxes = wgmmaPanelBoxes(config);
+    mbarrierArriveExpect(&ring.full[stage], wgmmaSliceBytes(config));
     const int column =
         isPacked ? tileOffset(config.format, slice) / 8 : slice * wgmmaSlice;
 #pragma unroll
@@ -129,31 +145,16 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
       const bool ofTwo = config.weights == 2;
       const int row =
           tile.firstOutput + (ofTwo ? 0 : panel) * config.panelOutputs;
-      tensorLoad(ring.weightsAt(stage) + panel * wgmmaPackedBytes(config),
-                 *weights.of(tile.part, ofTwo ? panel : 0).map, column,
-                 isPacked ? row / tileRows : row, full);
+      copyBoxes<boxes, config.panelOutputs / unit / boxes,
+                wgmmaPackedBytes(config) / boxes>(
+          sharesWeights,
+          ring.weightsAt(stage) + panel * wgmmaPackedBytes(config),
+          *weights.of(tile.part, ofTwo ? panel : 0).map, column, row / unit,
+          &ring.full[stage]);
     }
   }
 
-  LLAMAC_DEVICE void copyInput(int stage, const TensorMap &input, int firstRow,
-                               int slice) {
-    uint64_t *full = &ring.full[stage];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      unsigned char *part =
-          ring.at(stage) + half * Ring::halfBytes + rank * boxRows * 128;
-      const int column = slice * wgmmaSlice + half * wgmmaSlice / 2;
-      const int row = firstRow + rank * boxRows;
-      if constexpr (config.cluster > 1)
-        tensorLoadMulticast(part, input, column, row, full,
-                            (1 << config.cluster) - 1);
-      else
-        tensorLoad(part, input, column, row, full);
-    }
-  }
-
-  LLAMAC_DEVICE void load(const TensorMap &input, int firstRow,
-                          const WgmmaTile &tile) {
+  LLAMAC_DEVICE void load(const TensorMap &input, const WgmmaTile &tile) {
     for (int slice = 0; slice < Ring::slices; ++slice) {
       if (prologueLeft > 0) {
         --prologueLeft;
@@ -161,7 +162,9 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
         mbarrierWait(&ring.empty[place.stage], place.phase ^ 1);
         copyWeights(place.stage, tile, slice);
       }
-      copyInput(place.stage, input, firstRow, slice);
+      copyBoxes<cluster, wgmmaRows / cluster, wgmmaInputBytes / cluster>(
+          !sharesWeights, ring.at(place.stage), input, slice * wgmmaSlice,
+          tile.firstRow, &ring.full[place.stage]);
       place.advance();
     }
   }
@@ -271,7 +274,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
       syncWarp();
       if (laneIndex() == 0) {
         mbarrierArrive(&ring.unpacked[operand.stage]);
-        mbarrierArrive(&ring.empty[place.stage]);
+        ring.release(place.stage);
       }
       place.advance();
       operand.advance();
@@ -280,86 +283,33 @@ template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
 };
 
 /// The 64 rows of a tile that one warpgroup multiplies.
-template <WgmmaConfig config, class Rows> struct WgmmaMath {
+template <WgmmaConfig config> struct WgmmaMath {
   using Ring = WgmmaRing<config>;
-  static constexpr int panels = config.panels;
   static constexpr int panelSums = config.panelOutputs / 2;
+  /// The panels go by one product, or where a fourth warpgroup leaves ptxas 128
+  /// registers for each thread at first, which is too few for one of 256
+  /// outputs, by one each.
+  static constexpr int products = Ring::unpacks ? config.panels : 1;
+  static constexpr int productSums = config.panels * panelSums / products;
 
   Ring ring;
-  Rows input;
-  int row;   ///< The lane's first one in the tile; the other is 8 further.
-  int pair;  ///< The columns that a lane has of eight: 2 * pair and the next.
-  bool swap; ///< Whether the lane reads pieces 2 and 3 before 0 and 1.
-  int first; ///< Where in a row of 128 bytes the lane reads first.
-  uint64_t weights; ///< Descriptor of the first operand B.
+  int row;        ///< The lane's first one in the tile; the other is 8 further.
+  int pair;       ///< The columns that it has of eight: 2 * pair and the next.
+  uint64_t input; ///< Descriptor of the first stage's operand A,
+  uint64_t weights; ///< and of the first operand B.
   RingPlace<config.stages> place = {};
   RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
 
-  LLAMAC_DEVICE WgmmaMath(const Ring &ring, const Rows &input)
-      : ring(ring), input(input) {
-    const int lane = laneIndex();
-    row =
-        (warpIndex() + wgmmaMathWarps - wgmmaProductThreads(config) / 32) * 16 +
-        lane / 4;
-    pair = lane % 4;
-    // A row's 16-byte pieces lie where the swizzle puts them: piece p of row r
-    // at p ^ (r % 8). Lanes of odd rows begin two pairs of pieces later, so
-    // that those of four rows, which read at one time, read all banks once.
-    swap = row & 1;
-    first = ((pair / 2) ^ (row % 8) ^ (swap ? 4 : 0)) * 16 + pair % 2 * 8;
+  LLAMAC_DEVICE explicit WgmmaMath(const Ring &ring) : ring(ring) {
+    const int warp =
+        warpIndex() + wgmmaMathWarps - wgmmaProductThreads(config) / 32;
+    row = warp * 16 + laneIndex() / 4;
+    pair = laneIndex() % 4;
+    input = matrixDescriptor(ring.at(0) + warp / 4 * 64 * 128, 0, 1024,
+                             Swizzle::Bytes128);
     weights =
         matrixDescriptor(Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0),
                          0, 1024, Swizzle::Bytes128);
-  }
-
-  /// Whether gains are loaded while the half before theirs is multiplied: what
-  /// unpacks groups of 256 columns leaves no registers for it.
-  static constexpr bool gainsAhead = groupScaleBytes(config.format) == 0;
-
-  /// The gains of the lane's share of the 32 columns that begin at `depth`, by
-  /// loads that stay where they stand.
-  LLAMAC_DEVICE void loadGains(int depth, F32x2 (&gains)[4]) const {
-    if constexpr (Rows::normalises)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int k = depth + (i ^ (swap ? 2 : 0)) * 8 + 2 * pair;
-        gains[i] = {1, 1};
-        if (config.depth % wgmmaSlice == 0 || k < config.depth)
-          gains[i] =
-              loadReadOnly(reinterpret_cast<const F32x2 *>(input.gain + k));
-      }
-  }
-
-  /// The lane's share of 32 columns of x, which lie at `half`, as operands of
-  /// two products. The squares of pieces 0 and 1 have a sum, and those of 2 and
-  /// 3: which of the two comes first depends on where a row lies in its tile,
-  /// and their sum does not.
-  LLAMAC_DEVICE void round(const unsigned char *half, const bool (&isRow)[2],
-                           const F32x2 (&gains)[4], float (&squares)[2][2],
-                           uint32_t (&a)[2][4]) const {
-    // Four pieces of eight columns, of two rows.
-    uint32_t rounded[4][2];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-#pragma unroll
-      for (int upper = 0; upper < 2; ++upper) {
-        F32x2 x = {0, 0};
-        if (isRow[upper])
-          x = load2(reinterpret_cast<const float *>(
-              half + (row + 8 * upper) * 128 + (first ^ i * 32)));
-        if constexpr (Rows::normalises) {
-          squares[upper][i / 2] = dot(x, x, squares[upper][i / 2]);
-          x = x * gains[i];
-        }
-        rounded[i][upper] = packBf16(x.x, x.y);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int upper = 0; upper < 2; ++upper)
-        a[i / 2][i % 2 * 2 + upper] =
-            swap ? rounded[i ^ 2][upper] : rounded[i][upper];
   }
 
   /// Waits for a slice; its operand B.
@@ -371,91 +321,64 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
     return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
   }
 
-  /// How much further, in a descriptor, 16 of a slice's depth of a panel begin.
-  static LLAMAC_DEVICE int stepOf(int panel, int k) {
-    return (panel * wgmmaPanelBytes(config) + k * 32) / 16;
+  /// The descriptor of 16 columns of an operand, the k-th of its slice.
+  static LLAMAC_DEVICE uint64_t atStep(uint64_t operand, int k) {
+    return operand + k * 32 / 16;
   }
 
-  /// The products with the operand B of the slice in `which`, a stage or an
-  /// operand, are done.
-  LLAMAC_DEVICE void releaseWeights(int which) const {
-    if constexpr (!Ring::unpacks) {
-      ring.release(which);
-    } else {
-      syncWarp();
-      if (laneIndex() == 0)
-        mbarrierArrive(&ring.used[which]);
-    }
+  /// The products of a slice are done, which were of stage `stage` and, of
+  /// packed weights, of operand `used`.
+  LLAMAC_DEVICE void release(int stage, int used) const {
+    syncWarp();
+    if (laneIndex() != 0)
+      return;
+    if constexpr (Ring::unpacks)
+      mbarrierArrive(&ring.used[used]);
+    ring.release(stage);
   }
 
   template <class Epilogue>
-  LLAMAC_DEVICE void multiply(long firstRow, long rows, const WgmmaTile &tile,
+  LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
                               const Epilogue &epilogue) {
-    const bool isRow[2] = {firstRow + row < rows, firstRow + row + 8 < rows};
-    float squares[2][2] = {};
-    float sums[panels][panelSums] = {};
-    uint32_t a[2][2][4];
-    int before = 0;
-    F32x2 gains[4];
-    if constexpr (gainsAhead)
-      loadGains(0, gains);
+    float sums[products][productSums];
+    int lastStage = 0, lastOperand = 0;
     for (int slice = 0; slice < Ring::slices; ++slice) {
       const uint64_t b = waitForSlice();
+      const uint64_t a = input + place.stage * (wgmmaStageBytes(config) / 16);
+      wgmmaFence();
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int depth = slice * wgmmaSlice + half * wgmmaSlice / 2;
-        if constexpr (!gainsAhead)
-          loadGains(depth, gains);
-        round(ring.at(place.stage) + half * Ring::halfBytes, isRow, gains,
-              squares, a[half]);
-        if constexpr (gainsAhead)
-          if (half == 0 || slice + 1 < Ring::slices)
-            loadGains(depth + wgmmaSlice / 2, gains);
-        wgmmaFence();
+      for (int k = 0; k < wgmmaSlice / 16; ++k)
 #pragma unroll
-        for (int k = 0; k < 2; ++k)
-#pragma unroll
-          for (int panel = 0; panel < panels; ++panel)
-            wgmmaBf16(sums[panel], a[half][k], b + stepOf(panel, 2 * half + k));
-        wgmmaCommit();
-        // Where only x is in the stage, it has done its part.
-        if (Ring::unpacks && half == 1)
-          ring.release(place.stage);
-        // The group before is done: its registers are free, and if it was of
-        // another slice, so is that one's operand B.
-        wgmmaWait<1>();
-        if (half == 0 && slice > 0)
-          releaseWeights(before);
-      }
-      before = Ring::unpacks ? operand.stage : place.stage;
+        for (int i = 0; i < products; ++i)
+          wgmmaBf16(sums[i], atStep(a, k),
+                    atStep(b, k) + i * (wgmmaPanelBytes(config) / 16),
+                    slice > 0 || k > 0);
+      wgmmaCommit();
+      wgmmaWait<1>();
+      if (slice > 0)
+        release(lastStage, lastOperand);
+      lastStage = place.stage;
+      lastOperand = operand.stage;
       place.advance();
       operand.advance();
     }
     wgmmaWait<0>();
-    releaseWeights(before);
-    finish(firstRow, isRow, squares, sums, tile, epilogue);
+    release(lastStage, lastOperand);
+    finish(rows, sums, tile, epilogue);
   }
 
   template <class Epilogue>
   LLAMAC_DEVICE void
-  finish(long firstRow, const bool (&isRow)[2], const float (&squares)[2][2],
-         const float (&sums)[panels][panelSums], const WgmmaTile &tile,
-         const Epilogue &epilogue) const {
+  finish(int rows, const float (&sums)[products][productSums],
+         const WgmmaTile &tile, const Epilogue &epilogue) const {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      float scale = 1;
-      if constexpr (Rows::normalises) {
-        float sum = squares[upper][0] + squares[upper][1];
-        sum += shuffleXor(sum, 1);
-        sum += shuffleXor(sum, 2);
-        scale = input.scale(sum);
-      }
-      if (!isRow[upper])
+      const long at = tile.firstRow + row + 8 * upper;
+      if (at >= rows)
         continue;
-      const long at = firstRow + row + 8 * upper;
       // The extras of a batch of pairs are on their way before its first result
       // is stored. What unpacks weights leaves registers for few.
-      constexpr int outputPanels = config.weights == 2 ? 1 : panels;
+      constexpr int outputPanels = config.panels / config.weights;
       constexpr int pairs = config.panelOutputs / 8;
       constexpr int batch = Ring::unpacks ? 4 : 16 / config.weights;
       static_assert(pairs % batch == 0 || pairs < batch);
@@ -476,10 +399,13 @@ template <WgmmaConfig config, class Rows> struct WgmmaMath {
           for (int i = 0; i < minOf(batch, pairs); ++i) {
             F32x2 acc[config.weights];
 #pragma unroll
-            for (int w = 0; w < config.weights; ++w)
-              acc[w] = F32x2{sums[panel + w][4 * (first + i) + 2 * upper],
-                             sums[panel + w][4 * (first + i) + 2 * upper + 1]} *
-                       splat(scale);
+            for (int w = 0; w < config.weights; ++w) {
+              const int number =
+                  (panel + w) * panelSums + 4 * (first + i) + 2 * upper;
+              const float *sum =
+                  &sums[number / productSums][number % productSums];
+              acc[w] = {sum[0], sum[1]};
+            }
             if (columnOf(i) < tile.outputs)
               applyEpilogue(epilogue, at, columnOf(i), acc, extras[i]);
           }
@@ -526,49 +452,43 @@ public:
     ring = {shared, full, empty, unpacked, used};
     if constexpr (config.cluster > 1)
       rank = clusterRank();
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
       ring.setUp();
-      Loader loader{ring, weights, rank};
-      if (firstWork() < work())
-        for (int slice = 0; slice < Loader::prologueSlices; ++slice)
-          loader.copyWeights(slice, tileOf(firstWork()), slice);
-    }
     syncThreads();
     if constexpr (config.cluster > 1) {
       clusterArrive();
       clusterWait();
     }
+    if (threadIdx.x == 0 && firstWork() < work())
+      for (int slice = 0; slice < Loader::prologueSlices; ++slice)
+        loader().copyWeights(slice, tileOf(firstWork()), slice);
   }
 
   /// epilogue(row, column, acc...) gets every pair of outputs once; of several
-  /// parts epilogueOfPart(epilogue, part) does. `inputMap` is that of
-  /// wgmmaInputMap.
-  template <class Rows, class Epilogue>
-  LLAMAC_DEVICE void run(const Rows &input, const TensorMap &inputMap,
+  /// parts epilogueOfPart(epilogue, part) does. `input` is wgmmaInputMap's.
+  template <class Epilogue>
+  LLAMAC_DEVICE void run(const TensorMap &input,
                          const Epilogue &epilogue) const {
     // What ptxas gives a thread at first, for all together to share.
     constexpr bool unpacks = Ring::unpacks;
     if (warpIndex() < 4) {
       registersGive<40>();
       if (threadIdx.x == 0) {
-        Loader loader{ring, weights, rank};
-        eachTile([&](int firstRow, const WgmmaTile &tile) {
-          loader.load(inputMap, firstRow, tile);
-        });
+        Loader loads = loader();
+        eachTile([&](const WgmmaTile &tile) { loads.load(input, tile); });
       }
     } else if (unpacks && warpIndex() < 4 + wgmmaUnpackWarps) {
       if constexpr (unpacks) {
         registersGive<72>();
         WgmmaUnpacker<config, Weights> unpacker(ring, weights,
                                                 threadIdx.x - 128);
-        eachTile([&](int, const WgmmaTile &tile) { unpacker.unpack(tile); });
+        eachTile([&](const WgmmaTile &tile) { unpacker.unpack(tile); });
       }
     } else {
       registersTake<unpacks ? 200 : 232>();
-      WgmmaMath<config, Rows> math(ring, input);
-      eachTile([&](int firstRow, const WgmmaTile &tile) {
-        math.multiply(firstRow, rows, tile,
-                      epilogueOfPart(epilogue, tile.part));
+      WgmmaMath<config> math(ring);
+      eachTile([&](const WgmmaTile &tile) {
+        math.multiply(rows, tile, epilogueOfPart(epilogue, tile.part));
       });
     }
     // The other block may still be told that a stage is free.
@@ -579,12 +499,27 @@ public:
   }
 
 private:
-  /// Tiles are partitioned among clusters. Blocks of rows go first, so that a
-  /// panel of W is read by all at a time.
-  LLAMAC_DEVICE int rowBlocks() const { return ceilDiv(rows, wgmmaRows); }
+  /// Tiles along the rows, of a launch and of what one cluster after another
+  /// has: those that share weights have neighbours.
+  LLAMAC_DEVICE int rowTiles() const { return ceilDiv(rows, wgmmaRows); }
+  LLAMAC_DEVICE bool sharesWeights() const {
+    return wgmmaPanelBoxes(config) > 1 && rowTiles() % config.cluster == 0;
+  }
+  LLAMAC_DEVICE int rowSteps() const {
+    return sharesWeights() ? rowTiles() / config.cluster : rowTiles();
+  }
+
+  LLAMAC_DEVICE Loader loader() const {
+    return {ring, weights, rank, sharesWeights()};
+  }
+
+  /// Tiles are partitioned among clusters. Those along the rows go first, so
+  /// that a panel of W is read by all at a time.
   LLAMAC_DEVICE int work() const {
-    return rowBlocks() *
-           static_cast<int>(divideUp(wgmmaTiles(config), config.cluster));
+    constexpr long tiles = wgmmaTiles(config);
+    return rowSteps() * static_cast<int>(sharesWeights()
+                                             ? tiles
+                                             : divideUp(tiles, config.cluster));
   }
   LLAMAC_DEVICE int firstWork() const { return blockIdx.x / config.cluster; }
 
@@ -592,22 +527,26 @@ private:
   /// one past the outputs.
   LLAMAC_DEVICE WgmmaTile tileOf(int i) const {
     constexpr long outputs = wgmmaTileOutputs(config);
-    const int tile = i / rowBlocks() * config.cluster + rank;
+    auto ofCluster = [&](bool isShared, int step) {
+      return isShared ? step * config.cluster + static_cast<int>(rank) : step;
+    };
+    const int firstRow = ofCluster(sharesWeights(), i % rowSteps()) * wgmmaRows;
+    const int tile = ofCluster(!sharesWeights(), i / rowSteps());
     if constexpr (parts > 1) {
       constexpr int second = wgmmaTiles(config, 0);
       constexpr int third = second + wgmmaTiles(config, 1);
       if (parts > 2 && tile >= third)
-        return {2, config.parts[2], (tile - third) * outputs};
+        return {firstRow, 2, config.parts[2], (tile - third) * outputs};
       if (tile >= second)
-        return {1, config.parts[1], (tile - second) * outputs};
+        return {firstRow, 1, config.parts[1], (tile - second) * outputs};
     }
-    return {0, config.parts[0], tile * outputs};
+    return {firstRow, 0, config.parts[0], tile * outputs};
   }
 
   template <class Visit> LLAMAC_DEVICE void eachTile(const Visit &visit) const {
     const int step = gridDim.x / config.cluster;
     for (int i = firstWork(); i < work(); i += step)
-      visit(i % rowBlocks() * wgmmaRows, tileOf(i));
+      visit(tileOf(i));
   }
 
   int rows;

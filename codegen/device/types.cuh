@@ -88,6 +88,16 @@ template <typename T> struct IdentityOf {
 };
 template <typename T> using Identity = typename IdentityOf<T>::Type;
 
+/// `A` if `isA` holds, else `B`.
+template <bool isA, typename A, typename B> struct ChooseOf {
+  using Type = A;
+};
+template <typename A, typename B> struct ChooseOf<false, A, B> {
+  using Type = B;
+};
+template <bool isA, typename A, typename B>
+using ChooseType = typename ChooseOf<isA, A, B>::Type;
+
 /// The bits of `from` as a To of the same size.
 template <typename To, typename From>
 LLAMAC_DEVICE constexpr To bitCast(const From &from) {

@@ -18,6 +18,8 @@
 
 namespace llamac::cuda {
 
+using llamac::BFloat16;
+
 /// Two columns of one row.
 struct alignas(8) F32x2 {
   float x;
@@ -55,6 +57,11 @@ LLAMAC_DEVICE float dot(F32x2 a, F32x2 b, float c) {
 LLAMAC_DEVICE F32x2 load2(const float *p) { return vectorAt<const F32x2>(p); }
 LLAMAC_DEVICE void store2(float *p, F32x2 value) { vectorAt<F32x2>(p) = value; }
 
+/// The same rounded to bf16, at `p`, which is aligned to 4 bytes.
+LLAMAC_DEVICE void store2(BFloat16 *p, F32x2 value) {
+  vectorAt<uint32_t>(p) = packBf16(value.x, value.y);
+}
+
 /// Columns `column`, which is even, and `column + 1` of a row of a matrix
 /// [rows][width]. Rows of an odd width begin anywhere, and their last column
 /// has a neighbour that is 0 and is not stored.
@@ -65,6 +72,12 @@ LLAMAC_DEVICE F32x2 loadPair(const float *matrix, long row, long column) {
     return load2(at);
   else
     return {at[0], column + 1 < width ? at[1] : 0.0f};
+}
+template <long width>
+LLAMAC_DEVICE void storePair(BFloat16 *matrix, long row, long column,
+                             F32x2 value) {
+  static_assert(width % 2 == 0);
+  store2(matrix + row * width + column, value);
 }
 template <long width>
 LLAMAC_DEVICE void storePair(float *matrix, long row, long column,
@@ -139,9 +152,10 @@ LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
   applyEpilogue(epilogue, row, column, acc, extrasOf(epilogue, row, column));
 }
 
-/// An epilogue that keeps results as they are: f32 rows of `width`.
-template <long width> struct StoreRows {
-  float *out;
+/// An epilogue that keeps results as they are, or rounds them to bf16: rows of
+/// `width`.
+template <long width, class Result = float> struct StoreRows {
+  Result *out;
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
     storePair<width>(out, row, column, acc);

@@ -440,6 +440,7 @@ private:
   KnowledgeRef knowledgeFor(const Block &block);
 
   void completeProducts(Thread *const *lanes, uint32_t pending);
+  bool isUndefined(const Block &block, uint32_t offset) const;
   void multiply(Thread *const *lanes);
   void checkSameProduct(Thread *const *lanes);
   /// Fails when an access to the stack meets registers of a product.

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -203,6 +204,16 @@ void Group::checkSameProduct(Thread *const *lanes) {
            "another warp");
 }
 
+/// Whether 16 bytes of shared memory, at `offset`, were never written. Rows of
+/// an operand A that were not may be there, behind those that a launch has:
+/// only their own sums depend on them.
+bool Group::isUndefined(const Block &block, uint32_t offset) const {
+  if (!checked() || offset + 16 > block.sharedBytes)
+    return false;
+  const auto *first = &block.sharedState[offset];
+  return std::find(first, first + 16, ByteState::Undefined) != first + 16;
+}
+
 /// One product for the 32 lanes of a warp, whose oldest it is.
 void Group::multiply(Thread *const *lanes) {
   Thread &first = *lanes[0];
@@ -246,7 +257,12 @@ void Group::multiply(Thread *const *lanes) {
     for (uint32_t row = 0; row < warpRows; ++row)
       for (uint32_t k = 0; k < depth; k += 8) {
         uint16_t piece[8];
-        read(matrix, first.index / 32 % 4 * warpRows + row, k, piece);
+        const uint32_t own = first.index / 32 % 4 * warpRows + row;
+        if (isUndefined(block, pieceAt(matrix, own, k))) {
+          std::fill_n(&a[row][k], 8, std::nanf(""));
+          continue;
+        }
+        read(matrix, own, k, piece);
         for (uint32_t i = 0; i < 8; ++i)
           a[row][k + i] = element(what.kind, piece[i]);
       }

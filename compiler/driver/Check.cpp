@@ -285,6 +285,8 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
       step.tolerance = std::max(step.tolerance, rounding->logitsError);
       LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstEntry));
     }
+    if (pass.rounds)
+      step.tolerance = std::max(step.tolerance, options.targetTolerance);
     report.passes.push_back(step);
     // All that follows is wrong too.
     if (!step.passed() && options.bisect)

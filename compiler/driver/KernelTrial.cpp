@@ -184,11 +184,13 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
   const bool isGathered = gather && gather.getInput() == argument;
   std::vector<int64_t> shape(type.getShape());
   shape.front() = isGathered ? gathered : rows;
-  if (type.getElementType().isF32()) {
+  if (isa<FloatType>(type.getElementType())) {
     reference::Tensor tensor(std::move(shape));
     Numbers random((static_cast<uint64_t>(rank) << 32) + number + 1);
     for (float &element : tensor.data)
       element = random.uniform(2);
+    // As its type rounds it.
+    tensor.data = numbersIn(type, storedNumbers(type, tensor));
     return tensor;
   }
   if (isGathered || gather)
@@ -267,12 +269,6 @@ std::vector<float> KernelTrial::readCache(llama::KVType kv,
 // Memory
 //===----------------------------------------------------------------------===//
 
-template <typename T>
-static std::vector<uint8_t> toBytes(const std::vector<T> &values) {
-  const auto *first = reinterpret_cast<const uint8_t *>(values.data());
-  return {first, first + values.size() * sizeof(T)};
-}
-
 /// `weight` as runtime/cuda/WeightLayout.h lays it out.
 static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
   const cuda::WeightFormat format = cuda::weightFormat(weight.type);
@@ -294,10 +290,9 @@ static std::vector<uint8_t> packedMatrix(const reference::Weight &weight) {
 
 std::vector<uint8_t>
 KernelTrial::memoryOf(Value operand, const reference::Value &known) const {
-  if (const auto *tensor = std::get_if<reference::Tensor>(&known))
-    return toBytes(tensor->data);
-  if (const auto *indices = std::get_if<reference::Indices>(&known))
-    return toBytes(*indices);
+  if (std::holds_alternative<reference::Tensor>(known) ||
+      std::holds_alternative<reference::Indices>(known))
+    return storedNumbers(operand.getType(), known);
   if (const auto *weight = std::get_if<reference::Weight>(&known))
     return cast<ShapedType>(operand.getType()).getRank() == 2
                ? packedMatrix(*weight)

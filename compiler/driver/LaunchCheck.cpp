@@ -277,12 +277,6 @@ LaunchChecker::Pair LaunchChecker::pairAt(const LaunchSite &site) const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-template <typename T>
-static absl::Span<const uint8_t> bytesOf(const std::vector<T> &values) {
-  return {reinterpret_cast<const uint8_t *>(values.data()),
-          values.size() * sizeof(T)};
-}
-
 /// Visits those of the first `count` positions of the step's sequence that the
 /// cache keeps with their page in `pool` and their number in it; pages are
 /// written back where asked for.
@@ -382,9 +376,11 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
     }
     if (numerics.isPrivate(value))
       continue;
-    const std::vector<float> unset(numbersOf(expected).size(), std::nanf(""));
-    LLAMAC_RETURN_IF_ERROR(memory.write(
-        pair.resultOperand(value.getResultNumber()), 0, bytesOf(unset)));
+    // Every float of this is NaN.
+    const std::vector<uint8_t> unset(
+        storedNumbers(value.getType(), expected).size(), 0xff);
+    LLAMAC_RETURN_IF_ERROR(
+        memory.write(pair.resultOperand(value.getResultNumber()), 0, unset));
   }
   for (OpOperand &operand : pair.op->getOpOperands()) {
     const Operand &place =
@@ -397,12 +393,8 @@ absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
     // Weights and inputs are there; what is private, a launch just made.
     if (place.kind() != OperandKind::Arena || numerics.isPrivate(value))
       continue;
-    const reference::Value &known = reference.value(value);
-    const auto *tensor = std::get_if<reference::Tensor>(&known);
-    LLAMAC_RETURN_IF_ERROR(
-        memory.write(place, 0,
-                     tensor ? bytesOf(tensor->data)
-                            : bytesOf(std::get<reference::Indices>(known))));
+    LLAMAC_RETURN_IF_ERROR(memory.write(
+        place, 0, storedNumbers(value.getType(), reference.value(value))));
   }
   return absl::OkStatus();
 }
@@ -417,11 +409,11 @@ LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
   const reference::Value &expected = reference.value(value);
   if (isCache(value))
     return readCache(pair.cache(), value, memory);
-  const size_t count = numbersOf(expected).size();
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
-      memory.read(pair.resultOperand(i), 0, count * sizeof(float), staging));
-  return numbersIn(bytes, expected);
+      memory.read(pair.resultOperand(i), 0,
+                  storedNumbers(value.getType(), expected).size(), staging));
+  return numbersIn(value.getType(), bytes);
 }
 
 /// The kernel's symbol, after those of the launches whose private results it

@@ -10,6 +10,7 @@
 
 #include "compiler/reference/Ops.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -126,16 +127,50 @@ std::vector<float> numbersOf(const reference::Value &value) {
   return {};
 }
 
-std::vector<float> numbersIn(absl::Span<const uint8_t> bytes,
-                             const reference::Value &kind) {
-  std::vector<float> numbers(bytes.size() / sizeof(float));
-  if (std::holds_alternative<reference::Tensor>(kind)) {
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
-    return numbers;
-  }
-  std::vector<int32_t> indices(numbers.size());
-  std::memcpy(indices.data(), bytes.data(), bytes.size());
-  return {indices.begin(), indices.end()};
+namespace {
+
+/// An element in memory: a number, or a bf16 as its bits.
+struct Bf16 {
+  uint16_t bits;
+
+  explicit operator float() const { return bf16ToF32(bits); }
+};
+
+} // namespace
+
+template <typename T>
+static std::vector<float> elementsIn(absl::Span<const uint8_t> bytes) {
+  std::vector<T> elements(bytes.size() / sizeof(T));
+  std::memcpy(elements.data(), bytes.data(), bytes.size());
+  return {elements.begin(), elements.end()};
+}
+
+template <typename T>
+static std::vector<uint8_t> bytesOf(const std::vector<T> &elements) {
+  const auto *first = reinterpret_cast<const uint8_t *>(elements.data());
+  return {first, first + elements.size() * sizeof(T)};
+}
+
+static Type elementOf(Type type) {
+  return cast<RankedTensorType>(type).getElementType();
+}
+
+std::vector<uint8_t> storedNumbers(Type type, const reference::Value &value) {
+  if (const auto *indices = std::get_if<reference::Indices>(&value))
+    return bytesOf(*indices);
+  const std::vector<float> &numbers = std::get<reference::Tensor>(value).data;
+  if (!elementOf(type).isBF16())
+    return bytesOf(numbers);
+  std::vector<uint16_t> rounded(numbers.size());
+  llvm::transform(numbers, rounded.begin(), f32ToBf16);
+  return bytesOf(rounded);
+}
+
+std::vector<float> numbersIn(Type type, absl::Span<const uint8_t> bytes) {
+  if (elementOf(type).isBF16())
+    return elementsIn<Bf16>(bytes);
+  return elementOf(type).isInteger() ? elementsIn<int32_t>(bytes)
+                                     : elementsIn<float>(bytes);
 }
 
 int64_t widthOf(const reference::Value &value) {

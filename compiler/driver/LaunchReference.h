@@ -88,9 +88,10 @@ bool isCache(mlir::Value value);
 /// The numbers of `value`, row after row.
 std::vector<float> numbersOf(const reference::Value &value);
 
-/// `bytes` of a device as the numbers that `kind`, a tensor or indices, has.
-std::vector<float> numbersIn(absl::Span<const uint8_t> bytes,
-                             const reference::Value &kind);
+/// `value`, a tensor of `type`, as a device has it in memory, and back.
+std::vector<uint8_t> storedNumbers(mlir::Type type,
+                                   const reference::Value &value);
+std::vector<float> numbersIn(mlir::Type type, absl::Span<const uint8_t> bytes);
 
 /// The length of a row of the numbers of `value`.
 int64_t widthOf(const reference::Value &value);

@@ -91,8 +91,9 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
       while (isCache(*result))
         ++result;
       places[*result] = buffers.size();
-      add(name, numbersOf(*values.at(*result++)).size() * sizeof(float),
+      add(name, storedNumbers((*result).getType(), *values.at(*result)).size(),
           SimContents::Undefined);
+      ++result;
     }
   }
   for (Value appended : op->getResults())
@@ -181,10 +182,10 @@ absl::Status KernelTrial::compare() const {
     const Buffer &buffer = buffers[places.at(result)];
     const std::vector<float> expected = numbersOf(known);
     const std::vector<float> got =
-        isCache(result)
-            ? readCache(cast<llama::KVType>(result.getType()),
-                        buffer.bytes.data())
-            : numbersIn({buffer.bytes.data(), buffer.bytes.size()}, known);
+        isCache(result) ? readCache(cast<llama::KVType>(result.getType()),
+                                    buffer.bytes.data())
+                        : numbersIn(result.getType(),
+                                    {buffer.bytes.data(), buffer.bytes.size()});
     const CheckedKernel launch = compareResult(
         result, got, backend.numerics(),
         [&](Value value) -> const auto & { return *values.at(value); });

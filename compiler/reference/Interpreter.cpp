@@ -9,6 +9,7 @@
 #include "compiler/reference/Interpreter.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -93,6 +94,14 @@ static absl::Status checkType(const Value &value, Type type) {
   return internalError(text);
 }
 
+/// Rounds what an op gives in bf16.
+static void roundTo(Type type, Value &value) {
+  auto *tensor = std::get_if<Tensor>(&value);
+  if (tensor && cast<RankedTensorType>(type).getElementType().isBF16())
+    for (float &number : tensor->data)
+      number = bf16ToF32(f32ToBf16(number));
+}
+
 absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return unsupportedError("the reference executes functions of one block");
@@ -138,8 +147,10 @@ absl::StatusOr<SmallVector<ValuePtr>> Interpreter::compute(const Step &step,
   if (!status.ok())
     return withContext(status, describe(*step.op));
   SmallVector<ValuePtr> results;
-  for (Value &value : call.results)
+  for (auto [value, result] : llvm::zip(call.results, step.op->getResults())) {
+    roundTo(result.getType(), value);
     results.push_back(std::make_shared<Value>(std::move(value)));
+  }
   return results;
 }
 

@@ -194,17 +194,19 @@ static LogicalResult checkScalarRegion(Operation *op, Region &region,
   return success();
 }
 
-/// Operands that go in element by element have the type of the result, or are
-/// one row of it.
+/// Operands that go in element by element have the shape of the result, of type
+/// `type`, or are one row of it.
 static LogicalResult checkElementwise(Operation *op, OperandRange operands,
                                       Type type) {
-  const Type row = cast<RankedTensorType>(type).clone(
-      cast<RankedTensorType>(type).getShape().take_back());
+  auto result = cast<RankedTensorType>(type);
+  const RankedTensorType rows =
+      result.clone(Float32Type::get(op->getContext()));
+  const Type row = rows.clone(rows.getShape().take_back());
   for (Value operand : operands)
-    if (operand.getType() != type && operand.getType() != row)
+    if (operand.getType() != rows && operand.getType() != row)
       return op->emitOpError()
              << "element-wise operand is " << operand.getType()
-             << ", expected the result's type " << type;
+             << ", expected the result's shape in f32, " << rows;
   return success();
 }
 
@@ -382,10 +384,11 @@ LogicalResult AttentionOp::verifySized() {
   if (isSplit && cast<ShapedType>(getType()).getRank() == 4)
     return checkPartials(*this, getResult(), *getConfig(),
                          queryWidth / kv.getSize());
-  if (!isSplit && getType() == getQuery().getType())
+  if (!isSplit &&
+      cast<ShapedType>(getType()).getShape() == getQuery().getType().getShape())
     return success();
   return emitOpError() << "result is " << getType() << ", expected "
-                       << (isSplit ? "partial results of " : "")
+                       << (isSplit ? "partial results of " : "the shape of ")
                        << getQuery().getType();
 }
 

@@ -121,6 +121,8 @@ def Kernel_Vector
     : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>, HasStaticShapePred],
                      "statically shaped 1D tensor">;
 def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
+// What products on tensor cores would round by themselves may come in bf16.
+def Kernel_InputRows : 2DTensorOf<[F32, BF16]>;
 def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
 def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
 def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
@@ -268,7 +270,7 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
 }
 
 def Kernel_RmsNormOp
-    : Kernel_AnchorOp<"rms_norm", [AllTypesMatch<["input", "result"]>,
+    : Kernel_AnchorOp<"rms_norm", [AllShapesMatch<["input", "result"]>,
                                    IsolatedFromAbove]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let description = [{
@@ -288,7 +290,7 @@ def Kernel_RmsNormOp
   }];
   let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight,
                        Variadic<Kernel_RowsOrVector>:$extras, F64Attr:$eps);
-  let results = (outs Kernel_Rows:$result);
+  let results = (outs Kernel_InputRows:$result);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     $input `,` $weight (`extras` `(` $extras^ `)`)?
@@ -322,9 +324,9 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
     For every row r and output column n, `acc_i = sum_k f(input)[r, k] *
     weights_i[n, k]`, and the epilogue turns the accumulators and the element
     [r, n] of each extra operand, or [n] of a vector, into the result's element.
-    f is the identity,
-    or RMSNorm with `normWeight` and `eps` when they are given. `leaves` are
-    those of `llama.linear`.
+    f is the identity, or RMSNorm with `normWeight` and `eps` when they are
+    given. `leaves` are those of `llama.linear`. Input and result may be in bf16,
+    the latter rounded to nearest even.
 
     ```mlir
     %h = kernel.matmul %x, %w1, %w3 norm(%w) epilogue {
@@ -337,13 +339,14 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
          tensor<576xf32>) -> tensor<?x1536xf32>
     ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_Matrix>:$weights,
+  let arguments = (ins Kernel_InputRows:$input,
+                       Variadic<Kernel_Matrix>:$weights,
                        Optional<Kernel_Vector>:$normWeight,
                        Variadic<Kernel_RowsOrVector>:$extras,
                        OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_Leaves>:$leaves,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
-  let results = (outs Kernel_Rows:$result);
+  let results = (outs Kernel_InputRows:$result);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     $input `,` $weights (`norm` `(` $normWeight^ `)`)?
@@ -395,7 +398,7 @@ def Kernel_QkvOp
       : (...) -> (tensor<?x576xf32>, !llama.kv<heads = 3, size = 64>)
     ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
+  let arguments = (ins Kernel_InputRows:$input, Kernel_Matrix:$queryWeight,
                        Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
                        Optional<Kernel_Vector>:$normWeight,
                        Variadic<Kernel_Vector>:$biases, Kernel_CosSin:$table,
@@ -423,7 +426,7 @@ def Kernel_QkvProductsOp : Kernel_AnchorOp<"qkv_products"> {
       : (...) -> (tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>)
     ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Kernel_Matrix:$queryWeight,
+  let arguments = (ins Kernel_InputRows:$input, Kernel_Matrix:$queryWeight,
                        Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
                        Optional<Kernel_Vector>:$normWeight,
                        OptionalAttr<F64Attr>:$eps,
@@ -452,7 +455,7 @@ def Kernel_AttentionOp : Kernel_AnchorOp<"attention"> {
                        F64Attr:$scale, OptionalAttr<Kernel_Window>:$window,
                        OptionalAttr<Kernel_AttentionConfigAttr>:$config,
                        OptionalAttr<Kernel_Approximation>:$approximation);
-  let results = (outs AnyTypeOf<[Kernel_Rows, Kernel_Partials]>:$result);
+  let results = (outs AnyTypeOf<[Kernel_InputRows, Kernel_Partials]>:$result);
   let assemblyFormat = [{
     $query `over` $kv `at` $positions `,` $sequences attr-dict `:`
     functional-type(operands, results)
@@ -482,7 +485,7 @@ def Kernel_PointwiseOp : Kernel_AnchorOp<"pointwise", [IsolatedFromAbove]> {
   let summary = "An element-wise function of equally shaped operands";
   let description = "A vector among them stands for equal rows.";
   let arguments = (ins Variadic<Kernel_RowsOrVector>:$inputs);
-  let results = (outs Kernel_Rows:$result);
+  let results = (outs Kernel_InputRows:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $inputs `body` $body attr-dict `:` functional-type(operands, results)

@@ -115,6 +115,11 @@ public:
   virtual mlir::Attribute chooseConfig(mlir::Operation *op,
                                        int64_t maxRows) const = 0;
 
+  /// Whether there are products whose kernels take inputs in bf16 alone, and
+  /// whether that of `op` does, with the config it has.
+  virtual bool roundsInputs() const { return false; }
+  virtual bool roundsInput(mlir::Operation *op) const { return false; }
+
   /// Configs that `op`, which has one, may have in its place: legal ones that
   /// take the same operands and give the same results, within tolerance.
   virtual std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const {

@@ -106,9 +106,9 @@ struct TensorMapCall {
 
 #include "tests/golden/Cutlass.inc"
 
-/// What `call` describes, for maps of f32 and of 16-bit integers.
+/// What `call` describes, for maps of 16-bit integers.
 constexpr TensorMapShape shapeOf(const TensorMapCall &call) {
-  return {.elementBytes = call.type == inputMap.type ? 4U : 2U,
+  return {.elementBytes = 2,
           .columns = call.extents[0],
           .rows = call.extents[1],
           .rowBytes = call.strides[0],

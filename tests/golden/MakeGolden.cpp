@@ -399,8 +399,6 @@ static void printProducts() {
 
 static void printCopies() {
   printComment("Boxes of tensor copies");
-  auto input =
-      tile_to_shape(GMMA::Layout_K_SW128_Atom<float>{}, Shape<_128, _32>{});
   auto weights128 =
       tile_to_shape(GMMA::Layout_K_SW128_Atom<uint16_t>{}, Shape<_128, _64>{});
   auto weights64 =
@@ -409,18 +407,19 @@ static void printCopies() {
       tile_to_shape(GMMA::Layout_K_SW32_Atom<uint16_t>{}, Shape<_128, _16>{});
   auto tokens =
       tile_to_shape(GMMA::Layout_K_SW128_Atom<uint16_t>{}, Shape<_64, _64>{});
-  printMatrix<float>("inputBox", input);
   printMatrix<uint16_t>("weightBox128", weights128);
   printMatrix<uint16_t>("weightBox64", weights64);
   printMatrix<uint16_t>("weightBox32", weights32);
   printMatrix<uint16_t>("tokenBox", tokens);
 
-  printComment("Their maps; inputMapOfTwo: for a cluster of two blocks");
+  printComment("Their maps; OfTwo: for a cluster of two blocks");
   using Load = SM90_TMA_LOAD;
-  printMap<float>("inputMap", Load{}, 512, 2048, input, _1{});
-  printMap<float>("inputMapOfTwo", SM90_TMA_LOAD_MULTICAST{}, 512, 2048, input,
-                  _2{});
+  using Multicast = SM90_TMA_LOAD_MULTICAST;
+  printMap<uint16_t>("inputMap", Load{}, 512, 2048, weights128, _1{});
+  printMap<uint16_t>("inputMapOfTwo", Multicast{}, 512, 2048, weights128, _2{});
   printMap<uint16_t>("weightMap128", Load{}, 8192, 2048, weights128, _1{});
+  printMap<uint16_t>("weightMap128OfTwo", Multicast{}, 8192, 2048, weights128,
+                     _2{});
   printMap<uint16_t>("weightMap64", Load{}, 8192, 1024, weights64, _1{});
   printMap<uint16_t>("weightMap32", Load{}, 8192, 512, weights32, _1{});
   printMap<uint16_t>("tokenMap64", Load{}, 4096, 64, tokens, _1{});

@@ -125,7 +125,7 @@ func.func @query_of_the_appended(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf3
 
 // Rows that are known on one side only.
 func.func @sum_of_other_rows(%x: tensor<?x8xf32>, %y: tensor<3x8xf32>) -> tensor<3x8xf32> {
-  // expected-error @below {{element-wise operand is 'tensor<?x8xf32>', expected the result's type 'tensor<3x8xf32>'}}
+  // expected-error @below {{element-wise operand is 'tensor<?x8xf32>', expected the result's shape in f32, 'tensor<3x8xf32>'}}
   %0 = llama.add %x, %y : (tensor<?x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
   return %0 : tensor<3x8xf32>
 }

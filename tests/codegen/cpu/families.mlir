@@ -220,7 +220,8 @@ plan.kernel @qkv_of_a_layer(activation, weight, weight, weight, weight, activati
 // CHECK-NEXT:                                   .pageTokens = 64,
 // CHECK-NEXT:                                   .format = KvFormat::F16},
 // CHECK-NEXT:                            .heads = 4,
-// CHECK-NEXT:                            .scale = 0.25f}>(
+// CHECK-NEXT:                            .scale = 0.25f,
+// CHECK-NEXT:                            .vectors = 32}>(
 // CHECK-NEXT:      *launch, AttentionArgs{.q = operand<float>(*launch, 0),
 // CHECK-NEXT:                             .pool = operand<void>(*launch, 1),
 // CHECK-NEXT:                             .pageTable = operand<int>(*launch, 4),
@@ -251,7 +252,8 @@ plan.kernel @attention_parts(activation, cache, activation, activation, page_tab
 // CHECK-NEXT:                                        .pageTokens = 64,
 // CHECK-NEXT:                                        .format = KvFormat::F16},
 // CHECK-NEXT:                                 .heads = 4,
-// CHECK-NEXT:                                 .scale = 0.25f}>(
+// CHECK-NEXT:                                 .scale = 0.25f,
+// CHECK-NEXT:                                 .vectors = 32}>(
 // CHECK-NEXT:      *launch, operand<float>(*launch, 0), operand<int>(*launch, 1),
 // CHECK-NEXT:      operand<float>(*launch, 2));
 plan.kernel @merge(activation, activation, result) family "attention_merge" roles ["layers.*.attention.softmax"] geometry <items = 1, rowBlock = 0, scratch = 0> {

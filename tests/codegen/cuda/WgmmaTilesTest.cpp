@@ -43,12 +43,12 @@ TEST(WgmmaTilesTest, PackedWeightsLeaveRoomForOperands) {
   const cuda::WgmmaConfig q4 =
       choose({128256}, 2048, 1, 512, WeightFormat::Q4_0);
   EXPECT_EQ(cuda::wgmmaTileOutputs(q4), 256);
-  EXPECT_EQ(q4.stages, 3);
-  EXPECT_EQ(choose({128256}, 2048, 1, 512, WeightFormat::Q8_0).stages, 3);
-  // Stages of 256 rows of f16 would be too few.
-  EXPECT_EQ(
-      cuda::wgmmaTileOutputs(choose({128256}, 2048, 1, 512, WeightFormat::F16)),
-      128);
+  EXPECT_EQ(q4.stages, 6);
+  EXPECT_EQ(choose({128256}, 2048, 1, 512, WeightFormat::Q8_0).stages, 4);
+  const cuda::WgmmaConfig f16 =
+      choose({128256}, 2048, 1, 512, WeightFormat::F16);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(f16), 256);
+  EXPECT_EQ(f16.stages, 3);
 }
 
 TEST(WgmmaTilesTest, EveryChoiceFits) {
@@ -97,6 +97,7 @@ TEST(WgmmaTilesTest, MapsAreThoseThatCutlassMakes) {
   expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMap);
   config.cluster = 2;
   expectMap(cuda::wgmmaInputMap(config, 0), golden::inputMapOfTwo);
+  expectMap(cuda::wgmmaWeightMap(config, 0, 1), golden::weightMap128OfTwo);
   for (const long head : {64, 128}) {
     const cuda::AttentionConfig attention{
         .kv = {.kvHeads = 8, .headSize = head, .pagesPerSequence = 64},

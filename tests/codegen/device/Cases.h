@@ -144,7 +144,7 @@ constexpr WgmmaConfig wgmma(const ModelCase &model, long outputs, long depth,
                      .weights = weights,
                      .panels = large ? 2 : weights,
                      .panelOutputs = large ? 128 : 64,
-                     .stages = model.format == WeightFormat::F16 ? 2 : 3,
+                     .stages = 3,
                      .blocks = 4};
   config.cluster = wgmmaTiles(config) > 1 ? 2 : 1;
   return config;

@@ -34,8 +34,8 @@ constexpr long queryWidth = model.heads * model.headSize;
   extern "C" __global__ void __launch_bounds__(shape.threads, shape.minBlocks) \
       name
 
-template <long stride> struct SiluMul {
-  float *out;
+template <long stride, class Result = float> struct SiluMul {
+  Result *out;
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc0,
                                 F32x2 acc1) const {
@@ -122,70 +122,68 @@ LLAMAC_PRODUCTS(gemvMma, GemvMma)
 LLAMAC_PRODUCTS(gemm, Gemm)
 
 #if LLAMAC_HAS_SM90A
-/// What is emitted for a product by wgmma. Maps follow the operands.
-template <WgmmaConfig config, class Rows, class Epilogue, int count>
-LLAMAC_DEVICE void wgmma(int rows, const Rows &input, const TensorMap &inputMap,
+/// What is emitted for a product by wgmma, of an input that is normalised where
+/// it is made. Maps follow the operands.
+template <WgmmaConfig config, class Epilogue, int count>
+LLAMAC_DEVICE void wgmma(int rows, const TensorMap &input,
                          const WgmmaWeight (&weights)[count],
                          const Epilogue &epilogue) {
   letNextLaunchBegin();
   WgmmaProduct<config> product(rows, weights);
   waitForLaunches();
-  product.run(input, inputMap, epilogue);
+  product.run(input, epilogue);
 }
 
 constexpr auto wgmmaQkv = cases::qkvWgmma(model);
 LLAMAC_KERNEL(wgmma_qkv, launchShape(wgmmaQkv))
-(const float *x, const void *wq, const void *wk, const void *wv,
- const float *norm, const float *table, void *pool, const int *positions,
- const int *sequences, const int *pageTable, float *out,
- LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(qMap), LLAMAC_TENSOR_MAP(kMap),
- LLAMAC_TENSOR_MAP(vMap), int rows) {
+(const BFloat16 *x, const void *wq, const void *wk, const void *wv,
+ const float *table, void *pool, const int *positions, const int *sequences,
+ const int *pageTable, float *out, LLAMAC_TENSOR_MAP(xMap),
+ LLAMAC_TENSOR_MAP(qMap), LLAMAC_TENSOR_MAP(kMap), LLAMAC_TENSOR_MAP(vMap),
+ int rows) {
   const AppendArgs to{table, pool, pageTable, positions, sequences};
   wgmma<wgmmaQkv>(
-      rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-      {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
+      rows, xMap, {{wq, &qMap}, {wk, &kMap}, {wv, &vMap}},
       QkvEpilogue<cache, wgmmaQkv.parts[0]>{QkvPart::Query, to, out});
 }
 
 constexpr auto wgmmaOut = cases::wgmma(model, model.width, queryWidth);
 LLAMAC_KERNEL(wgmma_out, launchShape(wgmmaOut))
-(const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
+(const BFloat16 *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmma<wgmmaOut>(rows, InputRows<queryWidth>{x}, xMap, {{w, &map}},
+  wgmma<wgmmaOut>(rows, xMap, {{w, &map}},
                   AddRows<model.width>{residual, residual});
 }
 
 constexpr auto wgmmaUp = cases::wgmma(model, model.hidden, model.width, 2);
 LLAMAC_KERNEL(wgmma_up, launchShape(wgmmaUp))
-(const float *x, const float *norm, const void *w1, const void *w3, float *out,
+(const BFloat16 *x, const void *w1, const void *w3, BFloat16 *out,
  LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map1), LLAMAC_TENSOR_MAP(map3),
  int rows) {
-  wgmma<wgmmaUp>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                 {{w1, &map1}, {w3, &map3}}, SiluMul<model.hidden>{out});
+  wgmma<wgmmaUp>(rows, xMap, {{w1, &map1}, {w3, &map3}},
+                 SiluMul<model.hidden, BFloat16>{out});
 }
 
 constexpr auto wgmmaDown = cases::wgmma(model, model.width, model.hidden);
 LLAMAC_KERNEL(wgmma_down, launchShape(wgmmaDown))
-(const float *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
+(const BFloat16 *x, const void *w, float *residual, LLAMAC_TENSOR_MAP(xMap),
  LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmma<wgmmaDown>(rows, InputRows<model.hidden>{x}, xMap, {{w, &map}},
+  wgmma<wgmmaDown>(rows, xMap, {{w, &map}},
                    AddRows<model.width>{residual, residual});
 }
 
 constexpr auto wgmmaDeep = cases::wgmma(model, model.width, cases::deep);
 LLAMAC_KERNEL(wgmma_deep, launchShape(wgmmaDeep))
-(const float *x, const float *norm, const void *w, float *out,
- LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmma<wgmmaDeep>(rows, NormRows<cases::deep>{x, norm, cases::eps}, xMap,
-                   {{w, &map}}, StoreRows<model.width>{out});
+(const BFloat16 *x, const void *w, float *out, LLAMAC_TENSOR_MAP(xMap),
+ LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmma<wgmmaDeep>(rows, xMap, {{w, &map}}, StoreRows<model.width>{out});
 }
 
 constexpr auto wgmmaHead = cases::wgmma(model, model.vocabulary, model.width);
 LLAMAC_KERNEL(wgmma_head, launchShape(wgmmaHead))
-(const float *x, const float *norm, const void *w, float *out,
- LLAMAC_TENSOR_MAP(xMap), LLAMAC_TENSOR_MAP(map), int rows) {
-  wgmma<wgmmaHead>(rows, NormRows<model.width>{x, norm, cases::eps}, xMap,
-                   {{w, &map}}, StoreRows<model.vocabulary>{out});
+(const BFloat16 *x, const void *w, float *out, LLAMAC_TENSOR_MAP(xMap),
+ LLAMAC_TENSOR_MAP(map), int rows) {
+  wgmma<wgmmaHead>(rows, xMap, {{w, &map}}, StoreRows<model.vocabulary>{out});
 }
 #endif
 

@@ -8,19 +8,24 @@
 
 #include "KernelCase.h"
 
+#include "runtime/io/FloatBits.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace llamac::cuda {
 namespace {
 
-/// stream, gemv, gemm and wgmma, which take the same operands; wgmma also maps.
+/// stream, gemv, gemm and wgmma, which take the same operands; but wgmma has
+/// its input normalised and in bf16, and takes maps.
 struct Family {
   const char *name;
   /// Errors relative to the sum of the magnitudes of a sum's terms: f32 sums,
   /// or operands rounded to bf16.
   double tolerance;
   std::vector<int64_t> rows;
+
+  bool isWgmma() const { return name == std::string("wgmma"); }
 };
 
 class ProductTest : public KernelCaseTest {
@@ -35,8 +40,31 @@ protected:
         {"gemv", 0x1p-17, upTo(model.maxRows)},
         {"gemvMma", 0x1p-8, {1, 9, 16}},
         {"gemm", 0x1p-8, {1, 17, 64, 70}},
-        {"wgmma", 0x1p-8, {1, 260}}};
+        // Tiles of one row alone, that share weights, that share x.
+        {"wgmma", 0x1p-8, {1, 129, 260}}};
     return list;
+  }
+
+  /// Operand 0 of `family`, rows `x` of `depth`; normalised, where there is
+  /// `gain`, for those that do not so themselves.
+  DeviceBytes inputOf(const Family &family, const std::vector<float> &x,
+                      int64_t depth, const std::vector<float> *gain = nullptr) {
+    if (!family.isWgmma())
+      return DeviceBytes(x);
+    std::vector<uint16_t> rounded;
+    for (size_t first = 0; first < x.size(); first += depth)
+      for (const double value :
+           gain ? normalised(&x[first], *gain) : row(x, first / depth, depth))
+        rounded.push_back(f32ToBf16(static_cast<float>(value)));
+    return DeviceBytes(rounded);
+  }
+
+  /// The operands of `family`, of which number `norm` is the gain.
+  static std::vector<Operand>
+  operandsOf(const Family &family, std::vector<Operand> all, int norm = 1) {
+    if (family.isWgmma())
+      all.erase(all.begin() + norm);
+    return all;
   }
 
   LaunchShape shape(const Family &family, int64_t outputs, int64_t depth,
@@ -53,15 +81,15 @@ protected:
     return launchShape(cases::gemm(model, outputs, depth, weights));
   }
 
-  /// Of the input, operand 0, and `weights` weights from operand `first` on.
+  /// Of the input, operand 0, and the weights behind it.
   std::vector<MapShape> maps(const Family &family, int64_t outputs,
-                             int64_t depth, int first, int weights = 1) const {
-    if (family.name != std::string("wgmma"))
+                             int64_t depth, int weights = 1) const {
+    if (!family.isWgmma())
       return {};
     const WgmmaConfig config = cases::wgmma(model, outputs, depth, weights);
     std::vector<MapShape> list = {wgmmaInputMap(config, 0)};
     for (int i = 0; i < weights; ++i)
-      list.push_back(wgmmaWeightMap(config, 0, first + i));
+      list.push_back(wgmmaWeightMap(config, 0, 1 + i));
     return list;
   }
 
@@ -79,7 +107,7 @@ protected:
   }
 
   std::vector<MapShape> qkvMaps(const Family &family) const {
-    if (family.name != std::string("wgmma"))
+    if (!family.isWgmma())
       return {};
     const WgmmaConfig config = cases::qkvWgmma(model);
     return {wgmmaInputMap(config, 0), wgmmaWeightMap(config, 0, 1),
@@ -98,11 +126,11 @@ TEST_P(ProductTest, AddsTheResidual) {
       SCOPED_TRACE(testing::Message() << family.name << " rows " << rows);
       const std::vector<float> x = floats(rows * w.depth);
       const std::vector<float> residual = floats(rows * w.outputs);
-      DeviceBytes input(x), out(residual);
+      DeviceBytes input = inputOf(family, x, w.depth), out(residual);
       DeviceBytes weights(w.packed);
       run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
           rows, {reads(input), reads(weights), updates(out)},
-          maps(family, w.outputs, w.depth, 1));
+          maps(family, w.outputs, w.depth));
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t n = 0; n < w.outputs; ++n) {
           const Sum sum = product(w, n, row(x, r, w.depth));
@@ -123,12 +151,16 @@ TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
     for (const int64_t rows : family.rows) {
       SCOPED_TRACE(testing::Message() << family.name << " rows " << rows);
       const std::vector<float> x = floats(rows * model.width, 3);
-      DeviceBytes input(x), norm(gain), gates(w1.packed), ups(w3.packed);
-      DeviceBytes out(rows * model.hidden * sizeof(float));
+      DeviceBytes input = inputOf(family, x, model.width, &gain), norm(gain);
+      DeviceBytes gates(w1.packed), ups(w3.packed);
+      const bool rounds = family.isWgmma(); // As a prompt's is emitted.
+      DeviceBytes out(rows * model.hidden *
+                      (rounds ? sizeof(uint16_t) : sizeof(float)));
       run(std::string(family.name) + "_up",
           shape(family, model.hidden, model.width, 2), rows,
-          {reads(input), reads(norm), reads(gates), reads(ups), writes(out)},
-          maps(family, model.hidden, model.width, 2, 2));
+          operandsOf(family, {reads(input), reads(norm), reads(gates),
+                              reads(ups), writes(out)}),
+          maps(family, model.hidden, model.width, 2));
       for (int64_t r = 0; r < rows; ++r) {
         const Doubles normal = normalised(&x[r * model.width], gain);
         for (int64_t n = 0; n < model.hidden; ++n) {
@@ -137,10 +169,13 @@ TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
           // silu's slope is at most 1.1.
           const double gateError = family.tolerance * gate.magnitude;
           const double upError = family.tolerance * up.magnitude;
-          ASSERT_NEAR(out.as<float>()[r * model.hidden + n], silu * up.value,
-                      1.1 * gateError * (std::abs(up.value) + upError) +
-                          upError * std::abs(silu) +
-                          0x1p-18 * std::abs(silu * up.value))
+          const int64_t at = r * model.hidden + n;
+          ASSERT_NEAR(
+              rounds ? bf16ToF32(out.as<uint16_t>()[at]) : out.as<float>()[at],
+              silu * up.value,
+              1.1 * gateError * (std::abs(up.value) + upError) +
+                  upError * std::abs(silu) +
+                  (rounds ? 0x1p-8 : 0x1p-18) * std::abs(silu * up.value))
               << "row " << r << " output " << n;
         }
       }
@@ -154,12 +189,14 @@ TEST_P(ProductTest, EveryOutputOfAWideHeadIsWritten) {
     SCOPED_TRACE(family.name);
     const int64_t rows = family.rows.back();
     const std::vector<float> x = floats(rows * model.width);
-    DeviceBytes input(x), norm(gain), weights(w.packed);
+    DeviceBytes input = inputOf(family, x, model.width, &gain), norm(gain);
+    DeviceBytes weights(w.packed);
     DeviceBytes out(rows * model.vocabulary * sizeof(float));
     run(std::string(family.name) + "_head",
         shape(family, model.vocabulary, model.width), rows,
-        {reads(input), reads(norm), reads(weights), writes(out)},
-        maps(family, model.vocabulary, model.width, 2));
+        operandsOf(family,
+                   {reads(input), reads(norm), reads(weights), writes(out)}),
+        maps(family, model.vocabulary, model.width));
     for (int64_t r = 0; r < rows; ++r) {
       const Doubles normal = normalised(&x[r * model.width], gain);
       for (int64_t n = 0; n < model.vocabulary; ++n) {
@@ -184,8 +221,7 @@ TEST_P(ProductTest, RowsOfSeveralStagesByGemvAndByStream) {
       DeviceBytes input(x), norm(gain), weights(w.packed);
       DeviceBytes out(rows * w.outputs * sizeof(float));
       run(std::string(family.name) + "_deep", shape(family, w.outputs, w.depth),
-          rows, {reads(input), reads(norm), reads(weights), writes(out)},
-          maps(family, w.outputs, w.depth, 2));
+          rows, {reads(input), reads(norm), reads(weights), writes(out)});
       for (int64_t r = 0; r < rows; ++r) {
         const Doubles normal = normalised(&x[r * w.depth], gain);
         for (int64_t n = 0; n < w.outputs; ++n) {
@@ -278,15 +314,18 @@ TEST_P(ProductTest, TurnsAndAppends) {
       cosSin[i] = std::cos(angles[i]);
       cosSin[i + 1] = std::sin(angles[i]);
     }
-    DeviceBytes input(x), norm(gain), table(cosSin);
+    DeviceBytes input = inputOf(family, x, model.width, &gain), norm(gain);
+    DeviceBytes table(cosSin);
     DeviceBytes q(wq.packed), k(wk.packed), v(wv.packed);
     DeviceBytes pool(pages * kvPageBytes(kv)), position(positions);
     DeviceBytes owner(owners), pageOf(pageTable);
     DeviceBytes out(rows * queryWidth * sizeof(float));
     run(std::string(family.name) + "_qkv", qkvShape(family), rows,
-        {reads(input), reads(q), reads(k), reads(v), reads(norm), reads(table),
-         updates(pool), reads(position), reads(owner), reads(pageOf),
-         writes(out)},
+        operandsOf(family,
+                   {reads(input), reads(q), reads(k), reads(v), reads(norm),
+                    reads(table), updates(pool), reads(position), reads(owner),
+                    reads(pageOf), writes(out)},
+                   /*norm=*/4),
         qkvMaps(family));
 
     int64_t written = 0;
@@ -345,10 +384,11 @@ TEST_P(ProductTest, ARowDoesNotDependOnTheOthersAndANanShows) {
     std::vector<float> x = floats(rows * w.depth);
     const std::vector<float> zeros(rows * w.outputs);
     auto results = [&](const std::vector<float> &values, int64_t count) {
-      DeviceBytes input(values), out(zeros), weights(w.packed);
+      DeviceBytes input = inputOf(family, values, w.depth), out(zeros);
+      DeviceBytes weights(w.packed);
       run(std::string(family.name) + "_down", shape(family, w.outputs, w.depth),
           count, {reads(input), reads(weights), updates(out)},
-          maps(family, w.outputs, w.depth, 1));
+          maps(family, w.outputs, w.depth));
       return std::vector<float>(out.as<float>(),
                                 out.as<float>() + count * w.outputs);
     };

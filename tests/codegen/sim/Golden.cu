@@ -148,22 +148,22 @@ KERNEL swizzle128(uint32_t *out, int bytes) { swizzle<128>(out, bytes); }
 KERNEL swizzle64(uint32_t *out, int bytes) { swizzle<64>(out, bytes); }
 KERNEL swizzle32(uint32_t *out, int bytes) { swizzle<32>(out, bytes); }
 
-/// A product of rows that no norm scales.
-struct PlainRows {
-  static constexpr bool normalises = false;
-};
 constexpr WgmmaConfig twoPanels = {
     .format = WeightFormat::BF16, .parts = {256}, .depth = 64, .panels = 2};
-using PanelMath = WgmmaMath<twoPanels, PlainRows>;
+using TwoPanels = WgmmaMath<twoPanels>;
 
-/// The descriptors of a stage's two panels by step, for panels at byte 0.
-KERNEL describePanels(uint64_t *out, int rows) {
+/// The descriptors of both operands of a slice by step, for stages at byte 0.
+KERNEL describeSlice(uint64_t *out, int rows) {
   LLAMAC_SHARED_DYNAMIC(shared);
-  const PanelMath math({.stages = shared}, {});
-  const uint64_t start = sharedAddress(shared + wgmmaInputBytes()) / 16;
-  for (int panel = 0; panel < 2; ++panel)
-    for (int k = 0; k < wgmmaSlice / 16; ++k)
-      out[4 * panel + k] = math.weights + PanelMath::stepOf(panel, k) - start;
+  if (threadIdx.x != 128) // The first one that multiplies.
+    return;
+  const TwoPanels math(WgmmaRing<twoPanels>{.stages = shared});
+  const uint64_t input = sharedAddress(shared) / 16;
+  const uint64_t weights = sharedAddress(shared + wgmmaInputBytes) / 16;
+  for (int k = 0; k < wgmmaSlice / 16; ++k) {
+    out[2 * k] = TwoPanels::atStep(math.input, k) - input;
+    out[2 * k + 1] = TwoPanels::atStep(math.weights, k) - weights;
+  }
 }
 
 /// 64 rows of a depth of 16 or 32 that no kernel has yet.
@@ -193,19 +193,3 @@ template <long head> LLAMAC_DEVICE void describeStage(uint64_t *out) {
 }
 KERNEL describeStage64(uint64_t *out, int rows) { describeStage<64>(out); }
 KERNEL describeStage128(uint64_t *out, int rows) { describeStage<128>(out); }
-
-/// in: 128 rows of 32 columns of x, as they lie in shared memory. out: of each
-/// of 256 threads, the fragments of both operands A.
-KERNEL roundInput(uint32_t *out, const uint32_t *in, int rows) {
-  LLAMAC_SHARED_DYNAMIC(shared);
-  fill(shared, in, wgmmaInputBytes() / 2);
-  if (warpIndex() < 4)
-    return;
-  const PanelMath math({.stages = shared}, {});
-  float squares[2][2] = {};
-  uint32_t a[2][4];
-  math.round(shared, {true, true}, {}, squares, a);
-  for (int k = 0; k < 2; ++k)
-    for (int i = 0; i < 4; ++i)
-      out[(k * 256 + threadIdx.x - 128) * 4 + i] = a[k][i];
-}

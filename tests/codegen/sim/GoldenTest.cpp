@@ -264,7 +264,7 @@ static void expectBox(const golden::TensorMapCall &call,
 }
 
 TEST(Golden, BoxesOfTensorCopies) {
-  expectBox<float>(golden::inputMap, golden::inputBox);
+  expectBox<uint16_t>(golden::inputMap, golden::weightBox128);
   expectBox<uint16_t>(golden::weightMap128, golden::weightBox128);
   expectBox<uint16_t>(golden::weightMap64, golden::weightBox64);
   expectBox<uint16_t>(golden::weightMap32, golden::weightBox32);
@@ -303,25 +303,30 @@ TEST(Golden, Swizzles) {
 /// CUTLASS has 1 or 0 there.
 static constexpr uint64_t leadingBits = uint64_t{0x3fff} << 16;
 
-static std::vector<uint64_t> descriptorsOf(const char *kernel, size_t count) {
+static std::vector<uint64_t> descriptorsOf(const char *kernel, size_t count,
+                                           uint32_t threads = 1) {
   DeviceVector<uint64_t> out(count, 0);
   Simulator simulator((SimOptions()));
-  SimLaunch launch = launchOf(kernel, 1);
+  SimLaunch launch = launchOf(kernel, threads);
   launch.args = {output(simulator, out)};
   EXPECT_EQ(simulator.run(testModule("Golden.cu", false), launch),
             absl::OkStatus());
   return out.values();
 }
 
-TEST(Golden, DescriptorsOfPanels) {
-  const golden::SharedMatrix &layout = golden::panel256;
-  const std::vector<uint64_t> got = descriptorsOf("describePanels", 8);
-  for (int panel = 0; panel < 2; ++panel)
-    for (int k = 0; k < layout.steps; ++k)
-      EXPECT_EQ(got[4 * panel + k] & ~leadingBits,
-                (layout.descriptors[k] & ~leadingBits) +
-                    layout.at(128 * panel, 0) / 16)
-          << "panel " << panel << ", step " << k;
+TEST(Golden, DescriptorsOfProducts) {
+  const golden::SharedMatrix &rows = golden::panel64;
+  const golden::SharedMatrix &outputs = golden::panel256;
+  ASSERT_EQ(rows.steps, outputs.steps);
+  const std::vector<uint64_t> got =
+      descriptorsOf("describeSlice", 2 * rows.steps, /*threads=*/160);
+  for (int k = 0; k < rows.steps; ++k) {
+    EXPECT_EQ(got[2 * k] & ~leadingBits, rows.descriptors[k] & ~leadingBits)
+        << "rows, step " << k;
+    EXPECT_EQ(got[2 * k + 1] & ~leadingBits,
+              outputs.descriptors[k] & ~leadingBits)
+        << "outputs, step " << k;
+  }
 }
 
 TEST(Golden, DescriptorsOfKeysAndValues) {
@@ -359,20 +364,4 @@ TEST(Golden, DescriptorsOfOtherSwizzles) {
     EXPECT_EQ(got[i] & expected[i].second,
               expected[i].first.descriptors[0] & expected[i].second)
         << "descriptor " << i;
-}
-
-TEST(Golden, InputIsReadWhereTensorCopiesPutItAsOperandA) {
-  const Matrix<float> x = numbers(128, 32, 0);
-  std::vector<uint16_t> expected;
-  for (uint32_t step = 0; step < 2; ++step)
-    for (uint32_t group = 0; group < 2; ++group) {
-      Matrix<uint16_t> rows{64, 32};
-      for (uint32_t row = 0; row < 64; ++row)
-        for (uint32_t column = 0; column < 32; ++column)
-          rows.at(row, column) = f32ToBf16(x.at(64 * group + row, column));
-      const auto own = spread(golden::wgmmaA, rows, 16 * step);
-      expected.insert(expected.end(), own.begin(), own.end());
-    }
-  expectOutput(launchOf("roundInput", 384), expected,
-               placed(golden::inputBox, x));
 }

@@ -56,6 +56,10 @@ public:
     return inputName(op).empty() ? target->chooseConfig(op, maxRows)
                                  : Attribute();
   }
+  bool roundsInputs() const override { return target->roundsInputs(); }
+  bool roundsInput(Operation *op) const override {
+    return target->roundsInput(op);
+  }
   StringRef familyName(Operation *op) const override {
     return inputName(op).empty() ? target->familyName(op) : "input";
   }

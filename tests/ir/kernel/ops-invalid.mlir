@@ -107,7 +107,7 @@ func.func @norm_weight_rank(%x: tensor<?x8xf32>, %w: tensor<1x8xf32>) {
 // -----
 
 func.func @norm_result(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
-  // expected-error @below {{'kernel.rms_norm' op failed to verify that all of {input, result} have same type}}
+  // expected-error @below {{'kernel.rms_norm' op failed to verify that all of {input, result} have same shape}}
   %0 = kernel.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   return
 }
@@ -131,7 +131,7 @@ func.func @norm_extras(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
 // -----
 
 func.func @norm_extras_width(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %r: tensor<?x4xf32>) {
-  // expected-error @below {{'kernel.rms_norm' op element-wise operand is 'tensor<?x4xf32>', expected the result's type 'tensor<?x8xf32>'}}
+  // expected-error @below {{'kernel.rms_norm' op element-wise operand is 'tensor<?x4xf32>', expected the result's shape in f32, 'tensor<?x8xf32>'}}
   %0 = kernel.rms_norm %x, %w extras(%r) epilogue {
   ^bb0(%a: f32, %b: f32):
     kernel.yield %a
@@ -198,7 +198,7 @@ func.func @gather_width(%x: tensor<?x8xf32>, %i: tensor<?xi32>) {
 // -----
 
 func.func @matmul_input_rank(%x: tensor<8xf32>, %w0: tensor<4x8xbf16>) {
-  // expected-error @below {{'kernel.matmul' op operand #0 must be 2D tensor of 32-bit float values, but got 'tensor<8xf32>'}}
+  // expected-error @below {{'kernel.matmul' op operand #0 must be 2D tensor of 32-bit float or bfloat16 type values, but got 'tensor<8xf32>'}}
   %0 = kernel.matmul %x, %w0 epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -210,7 +210,7 @@ func.func @matmul_input_rank(%x: tensor<8xf32>, %w0: tensor<4x8xbf16>) {
 // -----
 
 func.func @matmul_result_rank(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
-  // expected-error @below {{'kernel.matmul' op result #0 must be 2D tensor of 32-bit float values, but got 'tensor<4xf32>'}}
+  // expected-error @below {{'kernel.matmul' op result #0 must be 2D tensor of 32-bit float or bfloat16 type values, but got 'tensor<4xf32>'}}
   %0 = kernel.matmul %x, %w0 epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -330,7 +330,7 @@ func.func @matmul_norm_size(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tens
 // -----
 
 func.func @matmul_extra(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %e0: tensor<?x8xf32>) {
-  // expected-error @below {{'kernel.matmul' op element-wise operand is 'tensor<?x8xf32>', expected the result's type 'tensor<?x4xf32>'}}
+  // expected-error @below {{'kernel.matmul' op element-wise operand is 'tensor<?x8xf32>', expected the result's shape in f32, 'tensor<?x4xf32>'}}
   %0 = kernel.matmul %x, %w0 extras(%e0) epilogue {
   ^bb0(%a0: f32, %a1: f32):
     kernel.yield %a0
@@ -412,7 +412,7 @@ func.func @pointwise_nothing() {
 // -----
 
 func.func @pointwise_operand(%x0: tensor<?x8xf32>, %x1: tensor<?x9xf32>) {
-  // expected-error @below {{'kernel.pointwise' op element-wise operand is 'tensor<?x9xf32>', expected the result's type 'tensor<?x8xf32>'}}
+  // expected-error @below {{'kernel.pointwise' op element-wise operand is 'tensor<?x9xf32>', expected the result's shape in f32, 'tensor<?x8xf32>'}}
   %0 = kernel.pointwise %x0, %x1 body {
   ^bb0(%a0: f32, %a1: f32):
     kernel.yield %a0
@@ -423,7 +423,7 @@ func.func @pointwise_operand(%x0: tensor<?x8xf32>, %x1: tensor<?x9xf32>) {
 // -----
 
 func.func @pointwise_rank(%x0: tensor<8xf32>) {
-  // expected-error @below {{'kernel.pointwise' op result #0 must be 2D tensor of 32-bit float values, but got 'tensor<8xf32>'}}
+  // expected-error @below {{'kernel.pointwise' op result #0 must be 2D tensor of 32-bit float or bfloat16 type values, but got 'tensor<8xf32>'}}
   %0 = kernel.pointwise %x0 body {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -629,7 +629,7 @@ func.func @attention_query_width(%q: tensor<?x40xf32>, %kv: !llama.kv<heads = 2,
 // -----
 
 func.func @attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.attention' op result is 'tensor<?x16xf32>', expected 'tensor<?x32xf32>'}}
+  // expected-error @below {{'kernel.attention' op result is 'tensor<?x16xf32>', expected the shape of 'tensor<?x32xf32>'}}
   %0 = kernel.attention %q over %kv at %p, %s {scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x16xf32>
   return
@@ -638,7 +638,7 @@ func.func @attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<heads = 2, size
 // -----
 
 func.func @whole_attention_result(%q: tensor<?x32xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.attention' op result is 'tensor<?x4x2x10xf32>', expected 'tensor<?x32xf32>'}}
+  // expected-error @below {{'kernel.attention' op result is 'tensor<?x4x2x10xf32>', expected the shape of 'tensor<?x32xf32>'}}
   %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = unsplit, splits = 0, partial = 0>, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf32>
   return
@@ -656,7 +656,7 @@ func.func @split_rank(%q: tensor<?x32xf32>, %kv: !llama.kv<heads = 2, size = 8>,
 // -----
 
 func.func @split_type(%q: tensor<?x32xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.attention' op result #0 must be 2D tensor of 32-bit float values or 4D tensor of 32-bit float values, but got 'tensor<?x4x2x10xf16>'}}
+  // expected-error @below {{'kernel.attention' op result #0 must be 2D tensor of 32-bit float or bfloat16 type values or 4D tensor of 32-bit float values, but got 'tensor<?x4x2x10xf16>'}}
   %0 = kernel.attention %q over %kv at %p, %s {config = #kernel.attention_config<family = split_kv, splits = 2, partial = 10>, scale = 0.5 : f64}
     : (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x4x2x10xf16>
   return
@@ -810,7 +810,7 @@ func.func private @attention_rows() attributes {config = #kernel.attention_confi
 // -----
 
 func.func @qkv_input_rank(%x: tensor<64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.qkv' op operand #0 must be 2D tensor of 32-bit float values, but got 'tensor<64xf32>'}}
+  // expected-error @below {{'kernel.qkv' op operand #0 must be 2D tensor of 32-bit float or bfloat16 type values, but got 'tensor<64xf32>'}}
   %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s
     : (tensor<64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return

@@ -107,8 +107,8 @@ TEST_F(DriverTest, MapsAreEncodedAsCutlassDoes) {
   alignas(16) char matrix = 0;
   for (const golden::TensorMapCall &call :
        {golden::inputMap, golden::inputMapOfTwo, golden::weightMap128,
-        golden::weightMap64, golden::weightMap32, golden::tokenMap64,
-        golden::tokenMap128}) {
+        golden::weightMap128OfTwo, golden::weightMap64, golden::weightMap32,
+        golden::tokenMap64, golden::tokenMap128}) {
     lastMap() = {};
     ASSERT_TRUE(driver.encodeTensorMap(&matrix, golden::shapeOf(call)).ok());
     EXPECT_EQ(lastMap(), call)
