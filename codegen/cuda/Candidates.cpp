@@ -78,7 +78,9 @@ static int64_t chunksOf(const auto &config) {
 /// have so many of them in flight.
 static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
-  return config.maxRows * config.outputsPerWarp / 2 <= 32 &&
+  // Of block formats four outputs spill on some GPU.
+  return (config.outputsPerWarp == 2 || !cuda::hasScales(config.format)) &&
+         config.maxRows * config.outputsPerWarp / 2 <= 32 &&
          std::max(config.maxRows, 2) * loads <=
              2 * maxUnrolledSums(config.format) &&
          (config.unroll == 1 ||
@@ -183,8 +185,14 @@ static std::vector<Tiles> wgmmaCandidates(Operation *op,
   std::vector<int64_t> panels = {1, 2};
   if (weightsOfProduct(op) == 2)
     panels = {2};
-  std::vector<Tiles> all = grid(
-      {{"panels", panels}, {"panelOutputs", {64, 128}}, {"cluster", {1, 2}}});
+  std::vector<Knob> knobs = {{"panels", panels}, {"cluster", {1, 2}}};
+  // Workspace is that of the op's own splits.
+  if (const int64_t splits = wgmmaConfig(op, options).splits;
+      matmulAttr(op).getRowBlock() == 0)
+    knobs.push_back({"panelOutputs", {64, 128}});
+  else if (splits > 1)
+    knobs.push_back({"splits", {std::max<int64_t>(2, splits / 2), splits}});
+  std::vector<Tiles> all = grid(knobs);
   llvm::erase_if(all, [&](const Tiles &tiles) {
     return !isLegalWgmma(wgmmaConfig(*copyWith(op, tiles), options));
   });
@@ -332,12 +340,12 @@ static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
   // A warpgroup reads 64 rows and all outputs; a cluster's blocks copy the rows
   // or the weights together.
-  return {.weightRows = cuda::wgmmaRows,
+  return {.weightRows = cuda::wgmmaTileRows(config),
           .rowBytes = config.depth * 2 / config.cluster,
           .bytesInFlight =
               int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
-          .occupancy = 1,
-          .tiles = cuda::wgmmaTiles(config),
+          .occupancy = cuda::wgmmaMinBlocks(config),
+          .tiles = config.splits * cuda::wgmmaTiles(config),
           .localBytes =
               1024 * (int64_t{32} * 64 + 32 * outputs) / (2048 * outputs),
           .usesMatrixUnits = true};

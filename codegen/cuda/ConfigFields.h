@@ -76,7 +76,7 @@ void visitFields(Config &config, Visit visit) {
 template <FieldsOf<WgmmaConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
   auto &[format, parts, depth, weights, panels, panelOutputs, stages, cluster,
-         blocks] = config;
+         blocks, batchRows, splits] = config;
   visit(FieldKind::Shape, "format", format);
   visit(FieldKind::Shape, "parts", parts);
   visit(FieldKind::Shape, "depth", depth);
@@ -86,6 +86,8 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Size, "stages", stages);
   visit(FieldKind::Tile, "cluster", cluster);
   visit(FieldKind::Size, "blocks", blocks);
+  visit(FieldKind::Size, "batchRows", batchRows);
+  visit(FieldKind::Tile, "splits", splits);
 }
 
 /// Of query, key and value, whose tiles are those of each.

@@ -197,45 +197,58 @@ std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
 }
 
 /// Shared memory besides the stages: their barriers, up to the alignment of the
-/// stages.
-static constexpr int barrierBytes = 1024;
+/// stages, and what each block takes of a multiprocessor's.
+static constexpr int barrierBytes = 1024, blockBytes = 1024;
 
-/// Of a ring: while one stage is multiplied, two are on their way.
-static constexpr int fewestStages = 3;
+/// Of a ring: while one stage is multiplied, two are on their way. More than
+/// `mostStages` are more than memory delivers within its latency.
+static constexpr int fewestStages = 3, mostStages = 8;
 
 static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
   const int operands =
       cuda::wgmmaOperands(config) * cuda::wgmmaOperandBytes(config);
-  return (gpu.blockSharedBytes - barrierBytes - operands) /
-         cuda::wgmmaStageBytes(config);
-}
-
-/// A tile takes as long as its outputs, and as copying its rows of the input,
-/// which is worth about 128 outputs where L2 gives 30 bytes a cycle to each
-/// multiprocessor; tiles are made in waves.
-static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
-                      const GpuSpec &gpu) {
-  const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
-  return waves * (int64_t{config.panels} * config.panelOutputs + 128);
+  const int shared = std::min<int>(
+      gpu.blockSharedBytes,
+      gpu.smSharedBytes / cuda::wgmmaMinBlocks(config) - blockBytes);
+  return std::min(mostStages, (shared - barrierBytes - operands) /
+                                  cuda::wgmmaStageBytes(config));
 }
 
 /// Gives `config` the stages that its panels leave room for, and the blocks
 /// among which its tiles of at most `rows` rows are partitioned.
 static void partitionWgmmaTiles(cuda::WgmmaConfig &config, int64_t rows,
                                 const GpuSpec &gpu) {
-  const int64_t tiles = cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
+  const int64_t items = cuda::divideUp(rows, cuda::wgmmaTileRows(config)) *
+                        config.splits *
+                        cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
   config.blocks = static_cast<int>(std::min<int64_t>(
-      gpu.multiprocessors, cuda::divideUp(rows, cuda::wgmmaRows) * tiles));
+      gpu.multiprocessors * cuda::wgmmaMinBlocks(config), items));
   config.stages = stagesOf(config, gpu);
+}
+
+static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
+                                      ArrayRef<int64_t> outputs, int64_t depth,
+                                      int weights) {
+  cuda::WgmmaConfig config{
+      .format = format, .parts = {}, .depth = depth, .weights = weights};
+  std::copy(outputs.begin(), outputs.end(), config.parts);
+  return config;
+}
+
+/// Of prompts. A tile takes as long as its outputs, and as copying its rows of
+/// the input, which is worth about 128 outputs where L2 gives 30 bytes a cycle
+/// to each multiprocessor; tiles are made in waves.
+static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
+                      const GpuSpec &gpu) {
+  const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
+  return waves * (int64_t{config.panels} * config.panelOutputs + 128);
 }
 
 cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
                                    ArrayRef<int64_t> outputs, int64_t depth,
                                    int weights, int64_t rows,
                                    const GpuSpec &gpu) {
-  cuda::WgmmaConfig best{
-      .format = format, .parts = {}, .depth = depth, .weights = weights};
-  std::copy(outputs.begin(), outputs.end(), best.parts);
+  cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
   const int64_t rowBlocks = cuda::divideUp(rows, cuda::wgmmaRows);
   int64_t bestTime = INT64_MAX;
   // From the largest: of equals it reads the least.
@@ -261,20 +274,75 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
   return best;
 }
 
+/// Of batches. Blocks take what they copy, at what L2 gives all of them
+/// together and one alone, 4,000 and 40 bytes a cycle; a tile that begins costs
+/// as much as 16 KB, and what adds up sums another 32 KB.
+static int64_t batchTimeOf(const cuda::WgmmaConfig &config) {
+  const int64_t slices = cuda::divideUp(
+      cuda::divideUp(config.depth, cuda::wgmmaSlice), config.splits);
+  const int64_t bytes =
+      slices * (cuda::wgmmaInputBytes(config) / config.cluster +
+                config.panels * cuda::wgmmaPackedBytes(config)) +
+      16 * 1024 + (config.splits > 1 ? 32 * 1024 : 0);
+  const int64_t items =
+      config.splits * cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
+  const int64_t waves = cuda::divideUp(items, config.blocks);
+  return waves * bytes / std::min(40, std::max(1, 4000 / config.blocks));
+}
+
+cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
+                                   ArrayRef<int64_t> outputs, int64_t depth,
+                                   int weights, int64_t rows,
+                                   const GpuSpec &gpu) {
+  cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
+  int64_t bestTime = INT64_MAX;
+  for (const int panels : {2, 1})
+    for (const int splits : {1, 2, 3, 4, 6, 8}) {
+      if (panels < weights)
+        continue;
+      cuda::WgmmaConfig config = best;
+      config.panels = panels;
+      config.panelOutputs = 64;
+      config.batchRows = static_cast<int>(rows);
+      config.splits = splits;
+      // Of more rows x is as much as the weights.
+      config.cluster = rows >= 64 && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
+      partitionWgmmaTiles(config, rows, gpu);
+      if (!isLegalWgmma(config))
+        continue;
+      const int64_t time = batchTimeOf(config);
+      if (time < bestTime) {
+        best = config;
+        bestTime = time;
+      }
+    }
+  return best;
+}
+
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
-  return config.stages >= fewestStages &&
-         (config.cluster == 1 || cuda::wgmmaTiles(config) > 1);
+  const int64_t slices = cuda::divideUp(config.depth, cuda::wgmmaSlice);
+  // Two warpgroups that multiply, beside one that unpacks, have no registers to
+  // store as many sums.
+  const bool spills = config.splits > 1 && config.batchRows == 128 &&
+                      cuda::wgmmaProductThreads(config) == 512;
+  return !spills && config.stages >= fewestStages &&
+         (config.cluster == 1 || cuda::wgmmaTiles(config) > 1) &&
+         // Every split has a slice.
+         config.splits <=
+             cuda::divideUp(slices, cuda::groupTiles(config.format));
 }
 
 cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
-  cuda::WgmmaConfig config = chooseWgmmaTiles(
+  const int64_t batch = attr.getRowBlock();
+  const int64_t rows = batch ? batch : options.maxPrefill;
+  cuda::WgmmaConfig config = (batch ? chooseBatchTiles : chooseWgmmaTiles)(
       deviceWeightOf(parts.front()).format,
       llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
-      weights, options.maxPrefill, options.gpu);
+      weights, rows, options.gpu);
   setTiles(config, attr);
-  partitionWgmmaTiles(config, options.maxPrefill, options.gpu);
+  partitionWgmmaTiles(config, rows, options.gpu);
   return config;
 }
 

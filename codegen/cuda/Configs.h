@@ -88,6 +88,12 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
                                    int64_t depth, int weights, int64_t rows,
                                    const GpuSpec &gpu);
 
+/// The same of a batch of up to `rows` rows: 16, 32, 64 or 128.
+cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
+                                   llvm::ArrayRef<int64_t> outputs,
+                                   int64_t depth, int weights, int64_t rows,
+                                   const GpuSpec &gpu);
+
 /// Whether the kernel takes such tiles: stages enough for a ring, and a
 /// neighbour for each block of a cluster.
 bool isLegalWgmma(const cuda::WgmmaConfig &config);

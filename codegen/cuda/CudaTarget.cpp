@@ -86,29 +86,43 @@ static constexpr int64_t maxGemvRows = 4;
 /// the weights do; tiles of prefill read it once for 64 outputs and more.
 static constexpr int64_t maxGemvMmaRows = 16;
 
-/// The most rows of a step of the decode programs.
-static constexpr int64_t maxDecodeRows = 32;
+/// The fewest and the most rows that a batch of sm_90a has, the columns of its
+/// products: sums of more fill the registers.
+static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
+
+/// The most rows of a step that attends by splits whatever its rows are, and of
+/// one that has a row of each sequence.
+static constexpr int64_t maxMixedDecodeRows = 32;
+static constexpr int64_t maxDecodeRows = 128;
 
 std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
   return {{"decode", 1, 1},
           {"decode2", 2, 2},
           {"decode4", maxGemvRows, maxGemvRows},
           {"decode16", maxGemvMmaRows, maxGemvMmaRows},
-          {"decode32", maxDecodeRows, maxDecodeRows},
+          {"decode32", maxMixedDecodeRows, maxMixedDecodeRows},
+          {"decode64", 64, 64, /*decodeOnly=*/true},
+          {"decode128", maxDecodeRows, maxDecodeRows, /*decodeOnly=*/true},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   MLIRContext *context = op->getContext();
   if (hasProducts(op)) {
-    const bool few = maxRows <= maxGemvMmaRows;
-    return kernel::MatmulConfigAttr::get(
-        context,
-        maxRows <= maxGemvRows                   ? kernel::MatmulFamily::Gemv
-        : few                                    ? kernel::MatmulFamily::GemvMma
-        : whyNotWgmma(op, targetOptions).empty() ? kernel::MatmulFamily::Wgmma
-                                                 : kernel::MatmulFamily::Gemm,
-        few ? maxRows : 0, /*tiles=*/{});
+    auto config = [&](kernel::MatmulFamily family, int64_t rows) {
+      return kernel::MatmulConfigAttr::get(context, family, rows, /*tiles=*/{});
+    };
+    if (maxRows <= maxGemvRows)
+      return config(kernel::MatmulFamily::Gemv, maxRows);
+    if (whyNotWgmma(op, targetOptions).empty())
+      return config(
+          kernel::MatmulFamily::Wgmma,
+          maxRows <= maxBatchRows
+              ? std::max<int64_t>(minBatchRows, llvm::PowerOf2Ceil(maxRows))
+              : 0);
+    return maxRows <= maxGemvMmaRows
+               ? config(kernel::MatmulFamily::GemvMma, maxRows)
+               : config(kernel::MatmulFamily::Gemm, 0);
   }
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)

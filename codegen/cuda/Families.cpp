@@ -154,7 +154,15 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   }
   text.prologue =
       "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
-  text.body = llvm::formatv("product.run(inputMap, {0});", epilogue);
+  StringRef splits;
+  if (wgmmaConfig(op, options).splits > 1) {
+    splits = ", {partials, counters}";
+    const auto count =
+        llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    text.parameters.insert(text.parameters.end() - count,
+                           {{results, "partials"}, {"unsigned *", "counters"}});
+  }
+  text.body = llvm::formatv("product.run(inputMap, {0}{1});", epilogue, splits);
 }
 
 /// Adds the extra operands of an epilogue; gives the arguments of its functor

@@ -269,7 +269,10 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
       end,
       from};
   loader.startFirst();
-  FlashWarp<config> warp;
+  FlashWarp<config, splitQueryWords(config) != 0> warp;
+  warp.queries = reinterpret_cast<uint32_t *>(
+                     stages + config.stages * attentionStageBytes(config)) +
+                 warpIndex() * splitQueryWords(config);
   warp.loadQueries([&](int vector) {
     return vector < heads
                ? args.q +

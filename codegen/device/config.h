@@ -17,42 +17,11 @@
 #define LLAMAC_CODEGEN_DEVICE_CONFIG_H
 
 #include "llamac/ExpKind.h"
-#include "llamac/WeightLayout.h"
+#include "llamac/wgmma_config.h"
 
 namespace llamac::cuda {
 
 using llamac::ExpKind;
-
-/// Geometry of a launch: gridDim.x is `gridSize`, gridDim.y is 1 or, with a row
-/// block, ceil(rows / rowBlock); a block has `threads` threads and
-/// `sharedBytes` of dynamic shared memory. `minBlocks` of them are to fit into
-/// the registers of a multiprocessor: the bound that ptxas is given, lest it
-/// spill to make room for more. `cluster` consecutive blocks along x are a
-/// cluster.
-///
-/// Blocks that work together do so in `workspaceBytes` bytes of global memory
-/// and by `counters` words, for each row of the launch: words that are 0 before
-/// a launch and after it.
-struct LaunchShape {
-  long gridSize;
-  long rowBlock;
-  int threads;
-  int sharedBytes = 0;
-  int minBlocks = 1;
-  int cluster = 1;
-  long workspaceBytes = 0;
-  long counters = 0;
-};
-
-LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
-  return (value + unit - 1) / unit;
-}
-
-/// How many of `turns` loads a lane starts before it uses the first: at most
-/// `most`, in batches of one size as far as that goes.
-LLAMAC_CONSTEXPR long batchOfTurns(long turns, long most) {
-  return divideUp(turns, divideUp(turns, most));
-}
 
 // Matrix products
 
@@ -390,146 +359,6 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
           gemmThreads(config), config.stages * gemmStageBytes(config)};
 }
 
-/// The same product on sm_90a, of x in bf16: wgmma, tensor copies, and blocks
-/// that stay for one tile after another. A tile has wgmmaRows rows and `panels`
-/// panels of `panelOutputs` outputs: neighbours of one weight, or one of each
-/// of two. `cluster` blocks share weights, as neighbours along the rows, or
-/// where these are an odd number of tiles rows of x, along the outputs. The
-/// tiles are of one matrix, or of several that share the input and lie apart:
-/// `parts` outputs of each, 0 for none.
-struct WgmmaConfig {
-  WeightFormat format;
-  long parts[3];
-  long depth;
-  int weights = 1;        ///< 1 or 2.
-  int panels = 1;         ///< 1 or 2; 2 for two weights.
-  int panelOutputs = 128; ///< 64 or 128.
-  int stages = 4;
-  int cluster = 1; ///< 1 or 2.
-  int blocks = 132;
-};
-
-/// Two warpgroups multiply, 64 rows each; one warp of another one copies.
-constexpr int wgmmaRows = 128;
-constexpr int wgmmaThreads = 384;
-constexpr int wgmmaMathWarps = 8;
-
-/// Whether a fourth warpgroup unpacks the weights to bf16.
-LLAMAC_CONSTEXPR bool wgmmaUnpacks(const WgmmaConfig &config) {
-  return config.format != WeightFormat::BF16;
-}
-constexpr int wgmmaUnpackWarps = 4;
-
-LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
-  return wgmmaThreads + (wgmmaUnpacks(config) ? wgmmaUnpackWarps * 32 : 0);
-}
-
-/// Depth of a slice: 128 bytes of bf16.
-constexpr int wgmmaSlice = 64;
-
-LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
-  return config.panels / config.weights * config.panelOutputs;
-}
-
-/// Tiles of one block of rows, of part `part` and of all.
-LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config, int part) {
-  return divideUp(config.parts[part], wgmmaTileOutputs(config));
-}
-LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
-  return wgmmaTiles(config, 0) + wgmmaTiles(config, 1) + wgmmaTiles(config, 2);
-}
-
-constexpr int wgmmaInputBytes = wgmmaRows * wgmmaSlice * 2;
-
-/// Bytes of a slice of a panel as it is copied, and as bf16: of block formats
-/// the tiles of its rows, as they lie in memory.
-LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
-  return config.panelOutputs * wgmmaSlice * 2;
-}
-LLAMAC_CONSTEXPR int wgmmaPackedBytes(const WgmmaConfig &config) {
-  return hasScales(config.format)
-             ? config.panelOutputs / tileRows * tileBytes(config.format)
-             : wgmmaPanelBytes(config);
-}
-
-/// Bytes of a slice that are copied, and of a stage, whose input is swizzled in
-/// units of 1,024.
-LLAMAC_CONSTEXPR int wgmmaSliceBytes(const WgmmaConfig &config) {
-  return wgmmaInputBytes + config.panels * wgmmaPackedBytes(config);
-}
-LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
-  return static_cast<int>(roundUp(wgmmaSliceBytes(config), 1024));
-}
-
-/// Slices of unpacked weights: one is filled while the other is multiplied.
-LLAMAC_CONSTEXPR int wgmmaOperands(const WgmmaConfig &config) {
-  return wgmmaUnpacks(config) ? 2 : 0;
-}
-
-LLAMAC_CONSTEXPR int wgmmaOperandBytes(const WgmmaConfig &config) {
-  return config.panels * wgmmaPanelBytes(config);
-}
-
-LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
-  return config.stages * wgmmaStageBytes(config) +
-         wgmmaOperands(config) * wgmmaOperandBytes(config);
-}
-
-LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
-  return {config.blocks,
-          0,
-          wgmmaProductThreads(config),
-          wgmmaSharedBytes(config),
-          1,
-          config.cluster};
-}
-
-/// Copies that bring a slice of a panel: one of each block of a cluster, where
-/// what it brings begins at a multiple of 128 bytes.
-LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
-  return wgmmaPackedBytes(config) / config.cluster % 128 == 0 ? config.cluster
-                                                              : 1;
-}
-
-/// A tensor map that a launch has: of operand `operand`, rows of `columns`
-/// elements, copied by boxes; `rows` 0 stands for all that the operand has.
-struct MapShape {
-  int operand;
-  int elementBytes;
-  long columns;
-  long rows;
-  int boxColumns;
-  int boxRows;
-  int swizzleBytes;
-};
-
-/// Of x, bf16 [rows][depth], operand `operand`: a slice of the rows that a
-/// block copies for its cluster.
-LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
-                                        int operand) {
-  return {operand, 2, config.depth, 0, wgmmaSlice, wgmmaRows / config.cluster,
-          128};
-}
-
-/// A copy of part `part` of a weight brings a slice of a panel, or of what a
-/// block copies of it for its cluster. Floats are elements of two bytes; of
-/// block formats a row is one of tiles, whose bytes are copied by eights.
-LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
-                                         int operand) {
-  if (hasScales(config.format))
-    return {operand,
-            8,
-            unitBytes(config.format, config.depth) / 8,
-            divideUp(config.parts[part], tileRows),
-            tileBytes(config.format) / 8,
-            config.panelOutputs / wgmmaPanelBoxes(config) / tileRows,
-            0};
-  return {operand,      2,
-          config.depth, config.parts[part],
-          wgmmaSlice,   config.panelOutputs / wgmmaPanelBoxes(config),
-          128};
-}
-
 // KV cache and attention
 
 enum class KvFormat : unsigned char { F16, BF16 };
@@ -674,6 +503,13 @@ LLAMAC_CONSTEXPR long attentionTiles(const AttentionConfig &config) {
   return config.kv.kvHeads * attentionHeadTiles(config);
 }
 
+/// 32-bit words of a warp's queries in shared memory in split attention: where
+/// a GPU has room for a single stage, their registers are needed for what is on
+/// its way.
+LLAMAC_CONSTEXPR long splitQueryWords(const AttentionConfig &config) {
+  return config.stages == 1 ? sharedQueryWords(config) : 0;
+}
+
 /// For few rows with long contexts: `blocks` blocks share the splits of all
 /// rows; one has a split of a tile of query heads at a time. The workspace has
 /// the partial results, f32 [rows][heads][splits][partial]; there is a counter
@@ -681,8 +517,10 @@ LLAMAC_CONSTEXPR long attentionTiles(const AttentionConfig &config) {
 LLAMAC_CONSTEXPR LaunchShape attentionSplitShape(const AttentionConfig &config,
                                                  long blocks) {
   const long tiles = attentionTiles(config);
-  LaunchShape shape{blocks, 0, attentionWarps * 32,
-                    config.stages * attentionStageBytes(config)};
+  LaunchShape shape{
+      blocks, 0, attentionWarps * 32,
+      config.stages * attentionStageBytes(config) +
+          static_cast<int>(splitQueryWords(config) * attentionWarps * 4)};
   shape.workspaceBytes =
       config.heads * config.splits * attentionPartialFloats(config) * 4;
   shape.counters = tiles;

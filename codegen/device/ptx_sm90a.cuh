@@ -170,9 +170,12 @@ template <int pending> LLAMAC_DEVICE void wgmmaWait() {
 ///   a, in registers: as of mmaBf16 (ptx.cuh)
 ///   a, in shared memory: [64][16], by a descriptor
 ///   b, in shared memory: [N][16], by a descriptor; `transposeB`: MN-major
+#define LLAMAC_SUMS8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define LLAMAC_SUMS16                                                          \
+  LLAMAC_SUMS8                                                                 \
+  ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define LLAMAC_SUMS32                                                          \
-  "%0, %1, %2, %3, %4, %5, %6, %7"                                             \
-  ", %8, %9, %10, %11, %12, %13, %14, %15"                                     \
+  LLAMAC_SUMS16                                                                \
   ", %16, %17, %18, %19, %20, %21, %22, %23"                                   \
   ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define LLAMAC_SUMS64                                                          \
@@ -193,9 +196,8 @@ template <int pending> LLAMAC_DEVICE void wgmmaWait() {
   ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define LLAMAC_BOTH4(i)                                                        \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define LLAMAC_BOTH16(i)                                                       \
-  LLAMAC_BOTH4(i), LLAMAC_BOTH4(i + 4), LLAMAC_BOTH4(i + 8),                   \
-      LLAMAC_BOTH4(i + 12)
+#define LLAMAC_BOTH8(i) LLAMAC_BOTH4(i), LLAMAC_BOTH4(i + 4)
+#define LLAMAC_BOTH16(i) LLAMAC_BOTH8(i), LLAMAC_BOTH8(i + 8)
 #define LLAMAC_BOTH32(i) LLAMAC_BOTH16(i), LLAMAC_BOTH16(i + 16)
 #define LLAMAC_BOTH64(i) LLAMAC_BOTH32(i), LLAMAC_BOTH32(i + 32)
 #define LLAMAC_BOTH128(i) LLAMAC_BOTH64(i), LLAMAC_BOTH64(i + 64)
@@ -243,6 +245,8 @@ template <int pending> LLAMAC_DEVICE void wgmmaWait() {
   }
 #endif
 #define LLAMAC_WGMMA(name, kind, ptx)                                          \
+  LLAMAC_WGMMA_SIZE(name, kind, ptx, 16, 8, 8, 9, 10, 11, 12, 13, 14)          \
+  LLAMAC_WGMMA_SIZE(name, kind, ptx, 32, 16, 16, 17, 18, 19, 20, 21, 22)       \
   LLAMAC_WGMMA_SIZE(name, kind, ptx, 64, 32, 32, 33, 34, 35, 36, 37, 38)       \
   LLAMAC_WGMMA_SIZE(name, kind, ptx, 128, 64, 64, 65, 66, 67, 68, 69, 70)      \
   LLAMAC_WGMMA_SIZE(name, kind, ptx, 256, 128, 128, 129, 130, 131, 132, 133,   \
@@ -251,10 +255,13 @@ LLAMAC_WGMMA(wgmmaBf16, SimMma::Bf16, "bf16.bf16")
 LLAMAC_WGMMA(wgmmaHalf, SimMma::Half, "f16.f16")
 #undef LLAMAC_WGMMA
 #undef LLAMAC_WGMMA_SIZE
+#undef LLAMAC_SUMS8
+#undef LLAMAC_SUMS16
 #undef LLAMAC_SUMS32
 #undef LLAMAC_SUMS64
 #undef LLAMAC_SUMS128
 #undef LLAMAC_BOTH4
+#undef LLAMAC_BOTH8
 #undef LLAMAC_BOTH16
 #undef LLAMAC_BOTH32
 #undef LLAMAC_BOTH64

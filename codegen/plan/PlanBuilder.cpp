@@ -231,6 +231,7 @@ ManifestBuilder::programOf(plan::ProgramOp op) {
   program.name = op.getSymName().str();
   program.maxRows = op.getMaxRowsAttr().getInt();
   program.maxOutputRows = op.getMaxLogitsRowsAttr().getInt();
+  program.decodeOnly = op.getDecodeOnly();
   program.arenaBytes = op.getArenaBytes().value_or(0);
   for (Operation &inner : op.getBody().front()) {
     if (auto launch = dyn_cast<plan::LaunchOp>(inner)) {

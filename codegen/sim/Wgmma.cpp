@@ -205,8 +205,8 @@ void Group::checkSameProduct(Thread *const *lanes) {
 }
 
 /// Whether 16 bytes of shared memory, at `offset`, were never written. Rows of
-/// an operand A that were not may be there, behind those that a launch has:
-/// only their own sums depend on them.
+/// x that were not may be there, behind those that a launch has: only their own
+/// sums depend on them, which are NaN.
 bool Group::isUndefined(const Block &block, uint32_t offset) const {
   if (!checked() || offset + 16 > block.sharedBytes)
     return false;
@@ -272,6 +272,11 @@ void Group::multiply(Thread *const *lanes) {
   for (uint32_t column = 0; column < what.columns;
        column += what.transposeB ? 8 : 1)
     for (uint32_t k = 0; k < depth; k += what.transposeB ? 1 : 8) {
+      if (!what.transposeB && isUndefined(block, pieceAt(matrix, column, k))) {
+        for (uint32_t i = 0; i < 8; ++i)
+          b[k + i][column] = std::nanf("");
+        continue;
+      }
       uint16_t piece[8];
       read(matrix, column, k, piece);
       for (uint32_t i = 0; i < 8; ++i)

@@ -139,7 +139,8 @@ std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
 /// Runs `passes` one by one on the graph of `checkpoint`, to be compiled with
 /// `compileOptions`, which are resolved. assign-weight-formats may round to
 /// another format: its result has a tolerance of the format, and what follows
-/// is compared with its result. A pass that rounds activations has the target's.
+/// is compared with its result. A pass that rounds activations has the
+/// target's.
 absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
                                         const CompileOptions &compileOptions,
                                         llvm::ArrayRef<PipelineStep> passes,

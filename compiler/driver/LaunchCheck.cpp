@@ -42,6 +42,7 @@ namespace {
 
 struct PlannedStep {
   int64_t rows;
+  RowKind kind;
   bool allLogits; ///< Of every row; else of the last one.
 };
 
@@ -58,46 +59,50 @@ static std::vector<PlannedStep> planSteps(int64_t tokens,
   const int64_t maxLogitsRows = plan.programs.back()->maxOutputRows;
   std::vector<PlannedStep> steps;
   int64_t left = tokens;
-  auto add = [&](int64_t rows) {
+  auto add = [&](int64_t rows, RowKind kind = RowKind::Decode) {
     rows = std::min(rows, left);
     left -= rows;
     if (rows > 0)
-      steps.push_back({rows, rows <= maxLogitsRows});
+      steps.push_back({rows, kind, rows <= maxLogitsRows});
   };
-  // The fewest and the most rows that come to each of the smaller programs.
+  // The fewest and the most rows that come to each of the smaller programs; the
+  // fewest alone of those of many sequences.
   std::vector<int64_t> few;
+  int64_t largest = 0;
   for (const auto &program : plan.programs)
     if (program != plan.programs.back()) {
-      if (const int64_t least = few.empty() ? 1 : few.back() + 1;
-          least < program->maxRows)
+      const int64_t least = largest + 1;
+      largest = program->maxRows;
+      if (least < largest || program->decodeOnly)
         few.push_back(least);
-      few.push_back(program->maxRows);
+      if (!program->decodeOnly)
+        few.push_back(largest);
     }
   constexpr int64_t overPageEnd = 8;
   const int64_t inTurn = std::max(
       overPageEnd, std::accumulate(few.begin(), few.end(), int64_t{0}));
   if (few.empty() || tokens < prompt + inTurn + more + last) {
-    add((2 * tokens + 2) / 3);
+    add((2 * tokens + 2) / 3, RowKind::Prompt);
     while (left > 0 && !few.empty())
       for (int64_t rows : few)
         add(rows);
     add(left);
     return steps;
   }
-  add(prompt);
+  add(prompt, RowKind::Prompt);
   for (int64_t rest = inTurn; rest > 0;)
     for (int64_t rows : few) {
       add(std::min(rows, rest));
       rest -= std::min(rows, rest);
     }
-  add(more);
+  add(more, RowKind::Prompt);
   for (int64_t i = 0; i < last; ++i)
     add(1);
   return steps;
 }
 
 /// The most tokens of all steps, unless the user gives tokens.
-static constexpr int64_t defaultTokens = 278;
+static constexpr int64_t defaultTokens = 376;
 
 //===----------------------------------------------------------------------===//
 // The observer
@@ -229,14 +234,9 @@ absl::Status LaunchChecker::matchPlan() const {
 
 /// The first program that holds the step, as the engine chooses.
 size_t LaunchChecker::programFor(const PlannedStep &step) const {
-  const auto &programs = model->plan().programs;
-  const int64_t logitsRows = step.allLogits ? step.rows : 1;
-  size_t number = 0;
-  while (number + 1 < programs.size() &&
-         (programs[number]->maxRows < step.rows ||
-          programs[number]->maxOutputRows < logitsRows))
-    ++number;
-  return number;
+  return llamac::programFor(model->plan(), step.rows,
+                            step.allLogits ? step.rows : 1,
+                            step.kind == RowKind::Prompt);
 }
 
 absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
@@ -253,10 +253,10 @@ absl::Status LaunchChecker::run(absl::Span<const int32_t> tokens) {
     const absl::Span<const int32_t> part = tokens.subspan(first, step.rows);
     LLAMAC_RETURN_IF_ERROR(reference.step(plan.programs[programFor(step)]->name,
                                           part, logitsRows));
-    const absl::Status status =
-        engine->step({{&sequence, part,
-                       step.allLogits ? OutputRows::All : OutputRows::Last}},
-                     [](const LogitsRow &) { return absl::OkStatus(); });
+    const absl::Status status = engine->step(
+        {{&sequence, part, step.allLogits ? OutputRows::All : OutputRows::Last,
+          step.kind}},
+        [](const LogitsRow &) { return absl::OkStatus(); });
     // The launch that gave NaN logits has been found.
     if (!status.ok() && exitCode(status) != ExitCode::Accuracy)
       return status;

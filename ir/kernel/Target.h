@@ -70,6 +70,9 @@ struct RowBucket {
   llvm::StringRef name;
   int64_t maxRows = 0;
   int64_t maxLogitsRows = 0; ///< Rows that may reach lm_head.
+  /// Whether it is no good for rows of prompts: its attention reads the keys of
+  /// every row for itself.
+  bool decodeOnly = false;
 };
 
 /// The most bytes from memory and operations that a machine does in a second.

@@ -192,7 +192,8 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
   let summary = "The launches of a step of at most `max_rows` rows";
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Rows:$max_rows,
                        Plan_Rows:$max_logits_rows,
-                       OptionalAttr<Plan_Bytes>:$arena_bytes);
+                       OptionalAttr<Plan_Bytes>:$arena_bytes,
+                       UnitAttr:$decode_only);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name $body attr-dict";
 }

@@ -337,9 +337,9 @@ LogicalResult ProgramBuilder::run(ModuleOp module) {
     return failure();
   bounds = *known;
   builder.setInsertionPointToEnd(module.getBody());
-  auto program = builder.create<plan::ProgramOp>(func.getLoc(), func.getName(),
-                                                 bounds.rows, bounds.logitsRows,
-                                                 IntegerAttr());
+  auto program = builder.create<plan::ProgramOp>(
+      func.getLoc(), func.getName(), bounds.rows, bounds.logitsRows,
+      IntegerAttr(), func->hasAttr("llamac.decode_only"));
   builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
   for (BlockArgument argument : func.getArguments()) {
     const llama::StepRoleAttr role = llama::roleOf(argument);

@@ -40,6 +40,8 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
                      builder.getI64IntegerAttr(bucket.maxRows));
       clone->setAttr("llamac.max_logits_rows",
                      builder.getI64IntegerAttr(bucket.maxLogitsRows));
+      if (bucket.decodeOnly)
+        clone->setAttr("llamac.decode_only", builder.getUnitAttr());
       // The only row of a step is its logits row.
       if (bucket.maxRows == 1)
         clone.walk([](kernel::GatherRowsOp gather) {

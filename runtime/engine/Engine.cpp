@@ -359,19 +359,14 @@ int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
 }
 
 size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
-  const auto &plans = shared->plan().programs;
+  const schema::PlanT &plan = shared->plan();
   int64_t rows = shape.rows, outputs = shape.outputRows;
   if (!mixesKinds()) {
     if (kind == RowKind::Prompt)
-      return plans.size() - 1;
-    rows = outputs = std::max(rows, shared->plan().kv->maxSequences);
+      return plan.programs.size() - 1;
+    rows = outputs = std::max(rows, plan.kv->maxSequences);
   }
-  size_t program = 0;
-  while (program + 1 < plans.size() &&
-         (plans[program]->maxRows < rows ||
-          plans[program]->maxOutputRows < outputs))
-    ++program;
-  return program;
+  return llamac::programFor(plan, rows, outputs, kind == RowKind::Prompt);
 }
 
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
@@ -431,13 +426,14 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const schema::ProgramT &largest = *shared->plan().programs.back();
   std::vector<Row> rows;
   int64_t outputs = 0;
-  RowKind kind = RowKind::Prompt; // Of the rows.
+  RowKind kind = RowKind::Decode; // Of the rows; Prompt, where some are.
   const auto runRows = [&]() -> absl::Status {
     if (!rows.empty())
       LLAMAC_RETURN_IF_ERROR(
           runChunk(rows, outputs, kind, samples, meanwhile, callback));
     rows.clear();
     outputs = 0;
+    kind = RowKind::Decode;
     return absl::OkStatus();
   };
   for (size_t item = 0; item < batch.size(); ++item) {
@@ -446,13 +442,15 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
     const auto first = static_cast<int32_t>(next.sequence->length());
     if (next.kind != kind && !mixesKinds())
       LLAMAC_RETURN_IF_ERROR(runRows());
-    kind = next.kind;
     for (int64_t i = 0; i < count; ++i) {
       const bool isOutput =
           next.outputs == OutputRows::All ||
           (next.outputs == OutputRows::Last && i == count - 1);
       if (static_cast<int64_t>(rows.size()) == largest.maxRows)
         LLAMAC_RETURN_IF_ERROR(runRows());
+      // A single row is what decode has, unless bits shall be those of prompts.
+      if (next.kind == RowKind::Prompt && (count > 1 || !mixesKinds()))
+        kind = RowKind::Prompt;
       rows.push_back({next.sequence, next.tokens[i],
                       first + static_cast<int32_t>(i), isOutput,
                       params.empty() ? SamplingParams() : params[item], item,

@@ -274,13 +274,16 @@ absl::StatusOr<bool> Engine::canQueue(absl::Span<const DecodeItem> batch) {
   const size_t rows = batch.size();
   const schema::PlanT &plan = shared->plan();
   const schema::ProgramT &largest = *plan.programs.back();
+  const schema::ProgramT &chosen = *plan.programs[programFor(
+      {static_cast<int64_t>(rows), static_cast<int64_t>(rows)},
+      RowKind::Decode)];
   // The inputs hold a step's tokens and those behind it.
   if (observer || profile || !shared->samples() || rows == 0 ||
       !std::ranges::all_of(batch,
                            [](const DecodeItem &item) {
                              return item.sampler->samplesOnDevice();
                            }) ||
-      static_cast<int64_t>(rows) > largest.maxOutputRows ||
+      static_cast<int64_t>(rows) > chosen.maxOutputRows ||
       2 * static_cast<int64_t>(rows) > largest.maxRows)
     return false;
   if (!queue) {

@@ -151,6 +151,18 @@ uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param) {
       begin, begin + static_cast<ptrdiff_t>(param), schema::ParamRole::Result)];
 }
 
+size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,
+                  bool hasPrompts) {
+  size_t number = 0;
+  for (; number + 1 < plan.programs.size(); ++number) {
+    const schema::ProgramT &program = *plan.programs[number];
+    if (program.maxRows >= rows && program.maxOutputRows >= outputs &&
+        !(program.decodeOnly && hasPrompts))
+      break;
+  }
+  return number;
+}
+
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program) {
   return launch.rows == schema::RowSymbol::Tokens ? program.maxRows

@@ -82,6 +82,12 @@ LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
 /// Bytes of a row of the result that parameter number `param` of `kernel` is.
 uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
 
+/// The number of the first of `plan`'s programs that holds a step of `rows`
+/// rows, `outputs` of them with logits, and is made for its kinds of rows, or
+/// of the last one.
+size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,
+                  bool hasPrompts);
+
 /// The most rows that `launch` of `program` may have.
 int64_t maxRowsOf(const schema::LaunchT &launch,
                   const schema::ProgramT &program);

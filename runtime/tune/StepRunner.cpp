@@ -18,8 +18,13 @@ namespace llamac {
 std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
   const schema::ProgramT &of = *plan.programs[program];
   const int64_t most = of.maxRows;
+  // Rows of prompts pass programs of decode alone by.
+  size_t smaller = program;
+  while (smaller > 0 && plan.programs[smaller - 1]->decodeOnly &&
+         !of.decodeOnly)
+    --smaller;
   const int64_t least =
-      program == 0 ? 1 : plan.programs[program - 1]->maxRows + 1;
+      smaller == 0 ? 1 : plan.programs[smaller - 1]->maxRows + 1;
   // Prefill is of one prompt, from the longest past to none, and decode appends
   // to the tokens it has: so no token is computed twice.
   const bool isPrefill = program != 0 && program + 1 == plan.programs.size();

@@ -297,7 +297,7 @@ class Faults(CudaCase):
 
     def test_a_kernel_that_faults_gives_no_tokens(self):
         # In the prompt, and in the first step after it.
-        for kernel, tokens in (("gemv_mma_output_n261_k64_bf16_m16", 0), ("gemv_output_n261_k64_bf16", 1)):
+        for kernel, tokens in (("gemm_wgmma_output_n261_k64_bf16_m16", 0), ("gemv_output_n261_k64_bf16", 1)):
             with self.subTest(kernel):
                 result = self.run_plan(self.plan, "-n", 3, *self.PROMPT, expect=DEVICE, LLAMAC_FAKE_FAULT=kernel)
                 self.assertEqual(len(result.stdout.split()), tokens)
@@ -336,7 +336,7 @@ class Faults(CudaCase):
         self.llamac("compile", self.model, "--target", target, "--gpu", "sm_90a", "-o", plan, "-q", *flags)
         return plan
 
-    def test_the_context_that_is_advised_is_the_largest_that_fits(self):
+    def test_the_context_that_is_advised_fits_and_twice_as_much_does_not(self):
         memory = {"LLAMAC_FAKE_MEMORY": "1500000"}
         run = ("-n", 2, *self.PROMPT)
         result = self.run_plan(self.compile_for_memory("-c", 4096), *run, expect=MEMORY, **memory)
@@ -345,7 +345,7 @@ class Faults(CudaCase):
         context = int(advised[1])
         plan, sim_plan = (self.compile_for_memory("-c", context, target=target) for target in ("cuda", "sim"))
         self.run_plan(plan, *run, **memory, LLAMAC_FAKE_PLAN=sim_plan)
-        self.run_plan(self.compile_for_memory("-c", context + 1), *run, expect=MEMORY, **memory)
+        self.run_plan(self.compile_for_memory("-c", 2 * context), *run, expect=MEMORY, **memory)
 
     def test_the_weights_that_are_advised_fit(self):
         # Between what the plan takes with weights of 16 and of 8 bits.

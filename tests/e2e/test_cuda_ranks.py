@@ -131,7 +131,7 @@ class Faults(CudaCase):
             self.assertGreaterEqual(failed, 3, function)
 
     def test_a_kernel_that_faults_gives_no_tokens(self):
-        error = self.fails(LLAMAC_FAKE_FAULT="gemv_mma_output_n132_k64_bf16_m16")
+        error = self.fails(LLAMAC_FAKE_FAULT="gemm_wgmma_output_n132_k64_bf16_m16")
         self.assertIn("the driver says CUDA_ERROR_LAUNCH_FAILED", error)
 
     def test_nccl_that_is_missing_or_too_old_is_told_with_the_next_step(self):

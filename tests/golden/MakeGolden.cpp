@@ -347,6 +347,8 @@ static void printFragments() {
 
 static void printProducts() {
   constexpr auto K = GMMA::Major::K, MN = GMMA::Major::MN;
+  using N16 = SM90_64x16x16_F32BF16BF16_RS<K, K>;
+  using N32 = SM90_64x32x16_F32BF16BF16_RS<K, K>;
   using N64 = SM90_64x64x16_F32BF16BF16_RS<K, K>;
   using N64Half = SM90_64x64x16_F32F16F16_RS<K, K>;
   using N64Shared = SM90_64x64x16_F32BF16BF16_SS<K, K>;
@@ -359,6 +361,8 @@ static void printProducts() {
                 std::is_same_v<LayoutC<N64>, LayoutC<N64Half>> &&
                 std::is_same_v<LayoutC<N64>, LayoutC<N64Shared>>);
   printFragment("wgmmaA", 64, LayoutA<N64>{});
+  printFragment("wgmmaC16", 64, LayoutC<N16>{});
+  printFragment("wgmmaC32", 64, LayoutC<N32>{});
   printFragment("wgmmaC64", 64, LayoutC<N64>{});
   printFragment("wgmmaC128", 64, LayoutC<N128>{});
   printFragment("wgmmaC256", 64, LayoutC<N256>{});
@@ -380,6 +384,8 @@ static void printProducts() {
   auto tiledDepthFirst = [&](auto atom, auto rows, auto depth) {
     return tile_to_shape(atom, make_shape(rows, depth), depthFirst);
   };
+  printOperand<N16>("rows16", tiled(k128, _16{}, _64{}));
+  printOperand<N32>("rows32", tiled(k128, _32{}, _64{}));
   printOperand<N64, N64Shared>("panel64", tiled(k128, _64{}, _64{}));
   printOperand<N128>("panel128", tiled(k128, _128{}, _64{}));
   printOperand<N256>("panel256", tiled(k128, _256{}, _64{}));

@@ -120,14 +120,17 @@ static bool isBesideProduct(const Sass &sass, const SassLoop &loop, size_t at) {
   const auto has = [](const SassLoop &in, size_t i) {
     return std::find(in.begin(), in.end(), i) != in.end();
   };
-  return std::any_of(
-      sass.loops.begin(), sass.loops.end(), [&](const SassLoop &inner) {
-        return inner.size() < loop.size() && has(loop, inner.front()) &&
-               !has(inner, at) &&
-               std::any_of(
-                   inner.begin(), inner.end(),
-                   [&](size_t i) { return sass.instructions[i].is("HMMA"); });
-      });
+  return std::any_of(sass.loops.begin(), sass.loops.end(),
+                     [&](const SassLoop &inner) {
+                       return inner.size() < loop.size() &&
+                              has(loop, inner.front()) && !has(inner, at) &&
+                              std::any_of(
+                                  inner.begin(), inner.end(),
+                                  [&](size_t i) {
+                                    return sass.instructions[i].is("HMMA") ||
+                                           sass.instructions[i].is("HGMMA");
+                                  });
+                     });
 }
 
 std::string brokenSassRules(const std::string &kernel,

@@ -78,7 +78,7 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .weights = weights,
           .maxRows = model.maxRows,
           .outputsPerWarp =
-              model.maxRows == 1 && groupScaleBytes(model.format) == 0 ? 4 : 2,
+              model.maxRows == 1 && !hasScales(model.format) ? 4 : 2,
           .unroll = gemvUnroll(model, weights)};
 }
 

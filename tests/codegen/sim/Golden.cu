@@ -108,6 +108,8 @@ LLAMAC_DEVICE void multiplyGroup(float *out, const uint32_t *a, int aBytes,
     multiplyGroup<columns, transposed, aShared>(out, a, sizes[0], b, sizes[1], \
                                                 descriptors, steps);           \
   }
+MULTIPLY_GROUP(group16, 16, false, false)
+MULTIPLY_GROUP(group32, 32, false, false)
 MULTIPLY_GROUP(group64, 64, false, false)
 MULTIPLY_GROUP(group128, 128, false, false)
 MULTIPLY_GROUP(group256, 256, false, false)
@@ -159,10 +161,10 @@ KERNEL describeSlice(uint64_t *out, int rows) {
     return;
   const TwoPanels math(WgmmaRing<twoPanels>{.stages = shared});
   const uint64_t input = sharedAddress(shared) / 16;
-  const uint64_t weights = sharedAddress(shared + wgmmaInputBytes) / 16;
+  const uint64_t weights = sharedAddress(shared + wgmmaInputBytes(twoPanels)) / 16;
   for (int k = 0; k < wgmmaSlice / 16; ++k) {
-    out[2 * k] = TwoPanels::atStep(math.input, k) - input;
-    out[2 * k + 1] = TwoPanels::atStep(math.weights, k) - weights;
+    out[2 * k] = WgmmaRing<twoPanels>::atStep(math.input, k) - input;
+    out[2 * k + 1] = WgmmaRing<twoPanels>::atStep(math.weights, k) - weights;
   }
 }
 

@@ -206,6 +206,11 @@ static void expectProduct(const char *kernel, const golden::Fragment &sums,
                descriptors, sizes);
 }
 
+TEST(Golden, WgmmaOfBatches) {
+  expectProduct("group16", golden::wgmmaC16, golden::rows16, false);
+  expectProduct("group32", golden::wgmmaC32, golden::rows32, false);
+}
+
 TEST(Golden, WgmmaOfPanels) {
   expectProduct("group64", golden::wgmmaC64, golden::panel64, false);
   expectProduct("group128", golden::wgmmaC128, golden::panel128, false);

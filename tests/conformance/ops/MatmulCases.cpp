@@ -248,7 +248,7 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   using enum DataType;
   // Counts that are one, powers of two, none of these, a block and one more.
   const std::vector<int64_t> every = {1, 2, 4, 5, 16, 17, 64, 65, 130, 512};
-  const std::vector<int64_t> few = {1, 3, 9, 20, 65}, two = {1, 67};
+  const std::vector<int64_t> few = {1, 3, 9, 20, 65, 100}, two = {1, 67};
   // Outputs and depths that no tile divides.
   addProduct(cases, {Plain, false, BF16, 66, 72}, every);
   addProduct(cases, {Plain, false, BF16, 131, 8, "_odd"}, few);

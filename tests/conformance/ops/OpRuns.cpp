@@ -132,10 +132,10 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
     static constexpr struct {
       const char *many, *few;
     } pairs[] = {
-        {"matmul_bf16_r130", "matmul_bf16_r17"},
-        {"matmul_q4_0_r65", "matmul_q4_0_r20"},
-        {"matmul_gated_norm_q8_0_r65", "matmul_gated_norm_q8_0_r20"},
-        {"matmul_gated_norm_bf16_r65", "matmul_gated_norm_bf16_r20"},
+        {"matmul_bf16_r512", "matmul_bf16_r130"},
+        {"matmul_q4_0_r100", "matmul_q4_0_r65"},
+        {"matmul_gated_norm_q8_0_r100", "matmul_gated_norm_q8_0_r65"},
+        {"matmul_gated_norm_bf16_r100", "matmul_gated_norm_bf16_r65"},
         {"rms_norm_w576_r67", "rms_norm_w576_r5"},
     };
     for (const auto &[many, few] : pairs)

@@ -1,0 +1,206 @@
+//===- wgmma_config.h - Shapes of products by wgmma -------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As config.h, which includes it, has them for the other families.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_WGMMA_CONFIG_H
+#define LLAMAC_CODEGEN_DEVICE_WGMMA_CONFIG_H
+
+#include "llamac/launch_shape.h"
+
+namespace llamac::cuda {
+
+/// The same product on sm_90a, of x in bf16: wgmma, tensor copies, and blocks
+/// that stay for one tile after another. The tiles are of one matrix, or of
+/// several that share the input and lie apart: `parts` outputs of each, 0 for
+/// none. A tile has `panels` panels of `panelOutputs` outputs: neighbours of
+/// one weight, or one of each of two.
+///
+/// Of a prompt the rows are the operand A, wgmmaRows of a tile. `cluster`
+/// blocks share weights, as neighbours along the rows, or where these are an
+/// odd number of tiles rows of x, along the outputs.
+///
+/// Of a batch weights are the operand A, 64 outputs of a panel, and a tile has
+/// `batchRows` rows. `splits` blocks share the depth of a tile, and `cluster`
+/// neighbours along the outputs rows of x.
+struct WgmmaConfig {
+  WeightFormat format;
+  long parts[3];
+  long depth;
+  int weights = 1;        ///< 1 or 2.
+  int panels = 1;         ///< 1 or 2; 2 for two weights.
+  int panelOutputs = 128; ///< 64 or 128.
+  int stages = 4;
+  int cluster = 1; ///< 1 or 2.
+  int blocks = 132;
+  int batchRows = 0; ///< 16, 32, 64 or 128; 0: of a prompt.
+  int splits = 1;
+};
+
+/// Of a prompt two warpgroups multiply, 64 rows each; of a batch one has 64
+/// outputs. One warp of another one copies.
+constexpr int wgmmaRows = 128;
+constexpr int wgmmaThreads = 384;
+constexpr int wgmmaMathWarps = 8;
+
+LLAMAC_CONSTEXPR int wgmmaTileRows(const WgmmaConfig &config) {
+  return config.batchRows ? config.batchRows : wgmmaRows;
+}
+LLAMAC_CONSTEXPR int wgmmaMathWarpsOf(const WgmmaConfig &config) {
+  return config.batchRows ? config.panels / config.weights * 4 : wgmmaMathWarps;
+}
+
+/// Whether a fourth warpgroup unpacks the weights to bf16.
+LLAMAC_CONSTEXPR bool wgmmaUnpacks(const WgmmaConfig &config) {
+  return config.format != WeightFormat::BF16;
+}
+constexpr int wgmmaUnpackWarps = 4;
+
+LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
+  return (4 + (wgmmaUnpacks(config) ? wgmmaUnpackWarps : 0) +
+          wgmmaMathWarpsOf(config)) *
+         32;
+}
+
+/// Blocks that fit on a multiprocessor. Where registers suffice for two, one of
+/// them copies while the other ends a tile.
+LLAMAC_CONSTEXPR int wgmmaMinBlocks(const WgmmaConfig &config) {
+  return wgmmaProductThreads(config) <= 256 ? 2 : 1;
+}
+
+/// Registers of the threads that copy, unpack and multiply: what ptxas gives
+/// all of them at first, for a multiprocessor's 65,536, is shared anew.
+constexpr int wgmmaCopyRegisters = 40;
+constexpr int wgmmaUnpackRegisters = 72;
+LLAMAC_CONSTEXPR int wgmmaMathRegisters(const WgmmaConfig &config) {
+  const int threads = wgmmaProductThreads(config);
+  const int atFirst = 65536 / (wgmmaMinBlocks(config) * threads) / 8 * 8;
+  const int others =
+      wgmmaCopyRegisters + (wgmmaUnpacks(config) ? wgmmaUnpackRegisters : 0);
+  const int own = (atFirst * threads - others * 128) /
+                  (wgmmaMathWarpsOf(config) * 32) / 8 * 8;
+  return own < 240 ? own : 240;
+}
+
+/// Depth of a slice: 128 bytes of bf16.
+constexpr int wgmmaSlice = 64;
+
+LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
+  return config.panels / config.weights * config.panelOutputs;
+}
+
+/// Tiles of one block of rows, of part `part` and of all.
+LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config, int part) {
+  return divideUp(config.parts[part], wgmmaTileOutputs(config));
+}
+LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
+  return wgmmaTiles(config, 0) + wgmmaTiles(config, 1) + wgmmaTiles(config, 2);
+}
+
+LLAMAC_CONSTEXPR int wgmmaInputBytes(const WgmmaConfig &config) {
+  return wgmmaTileRows(config) * wgmmaSlice * 2;
+}
+
+/// Bytes of a slice of a panel as it is copied, and as bf16: of block formats
+/// the tiles of its rows, as they lie in memory.
+LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
+  return config.panelOutputs * wgmmaSlice * 2;
+}
+LLAMAC_CONSTEXPR int wgmmaPackedBytes(const WgmmaConfig &config) {
+  return hasScales(config.format)
+             ? config.panelOutputs / tileRows * tileBytes(config.format)
+             : wgmmaPanelBytes(config);
+}
+
+/// Bytes of a slice that are copied, and of a stage, whose input is swizzled in
+/// units of 1,024.
+LLAMAC_CONSTEXPR int wgmmaSliceBytes(const WgmmaConfig &config) {
+  return wgmmaInputBytes(config) + config.panels * wgmmaPackedBytes(config);
+}
+LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
+  return static_cast<int>(roundUp(wgmmaSliceBytes(config), 1024));
+}
+
+/// Slices of unpacked weights: one is filled while the other is multiplied.
+LLAMAC_CONSTEXPR int wgmmaOperands(const WgmmaConfig &config) {
+  return wgmmaUnpacks(config) ? 2 : 0;
+}
+
+LLAMAC_CONSTEXPR int wgmmaOperandBytes(const WgmmaConfig &config) {
+  return config.panels * wgmmaPanelBytes(config);
+}
+
+LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
+  return config.stages * wgmmaStageBytes(config) +
+         wgmmaOperands(config) * wgmmaOperandBytes(config);
+}
+
+/// Outputs of all parts, a whole number of pairs.
+LLAMAC_CONSTEXPR long wgmmaOutputs(const WgmmaConfig &config) {
+  return roundUp(config.parts[0] + config.parts[1] + config.parts[2], 2);
+}
+
+/// With splits the workspace has their sums, f32 [rows][splits][weights]
+/// [outputs], and a tile a counter.
+LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
+  LaunchShape shape{config.blocks,
+                    0,
+                    wgmmaProductThreads(config),
+                    wgmmaSharedBytes(config),
+                    wgmmaMinBlocks(config),
+                    config.cluster};
+  if (config.splits > 1) {
+    shape.workspaceBytes =
+        config.splits * config.weights * wgmmaOutputs(config) * 4;
+    shape.counters = wgmmaTiles(config);
+  }
+  return shape;
+}
+
+/// Copies that bring a slice of a panel: of a prompt one of each block of a
+/// cluster, where what it brings begins at a multiple of 128 bytes.
+LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
+  return config.batchRows == 0 &&
+                 wgmmaPackedBytes(config) / config.cluster % 128 == 0
+             ? config.cluster
+             : 1;
+}
+
+/// Of x, bf16 [rows][depth], operand `operand`: a slice of the rows that a
+/// block copies for its cluster.
+LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
+                                        int operand) {
+  return {operand, 2,          config.depth,
+          0,       wgmmaSlice, wgmmaTileRows(config) / config.cluster,
+          128};
+}
+
+/// A copy of part `part` of a weight brings a slice of a panel, or of what a
+/// block copies of it for its cluster. Floats are elements of two bytes; of
+/// block formats a row is one of tiles, whose bytes are copied by eights.
+LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
+                                         int operand) {
+  if (hasScales(config.format))
+    return {operand,
+            8,
+            unitBytes(config.format, config.depth) / 8,
+            divideUp(config.parts[part], tileRows),
+            tileBytes(config.format) / 8,
+            config.panelOutputs / wgmmaPanelBoxes(config) / tileRows,
+            0};
+  return {operand,      2,
+          config.depth, config.parts[part],
+          wgmmaSlice,   config.panelOutputs / wgmmaPanelBoxes(config),
+          128};
+}
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_CODEGEN_DEVICE_WGMMA_CONFIG_H
