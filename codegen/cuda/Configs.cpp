@@ -322,9 +322,10 @@ cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
   const int64_t slices = cuda::divideUp(config.depth, cuda::wgmmaSlice);
   // Two warpgroups that multiply, beside one that unpacks, have no registers to
-  // store as many sums.
-  const bool spills = config.splits > 1 && config.batchRows == 128 &&
-                      cuda::wgmmaProductThreads(config) == 512;
+  // store as many sums; nor has one that has those of two weights.
+  const bool spills =
+      config.splits > 1 && config.batchRows == 128 &&
+      (cuda::wgmmaProductThreads(config) == 512 || config.weights == 2);
   return !spills && config.stages >= fewestStages &&
          (config.cluster == 1 || cuda::wgmmaTiles(config) > 1) &&
          // Every split has a slice.

@@ -75,6 +75,49 @@ TEST(WgmmaTilesTest, EveryChoiceFits) {
         }
 }
 
+static cuda::WgmmaConfig chooseBatch(int64_t outputs, int64_t depth,
+                                     int weights, int64_t rows,
+                                     WeightFormat format = WeightFormat::BF16) {
+  return chooseBatchTiles(format, outputs, depth, weights, rows,
+                          defaultGpuSpec());
+}
+
+TEST(WgmmaTilesTest, BlocksShareTheDepthOfABatchWhereTilesAreFewer) {
+  // Llama 3.1 8B: wo, and the classifier, whose tiles are enough.
+  EXPECT_GT(chooseBatch(4096, 4096, 1, 16).splits, 1);
+  EXPECT_EQ(chooseBatch(128256, 4096, 1, 16).splits, 1);
+}
+
+TEST(WgmmaTilesTest, BatchesOfManyRowsShareTheirInput) {
+  EXPECT_EQ(chooseBatch(4096, 4096, 1, 32).cluster, 1);
+  EXPECT_EQ(chooseBatch(4096, 4096, 1, 64).cluster, 2);
+  EXPECT_EQ(chooseBatch(64, 4096, 1, 64).cluster, 1);
+}
+
+TEST(WgmmaTilesTest, EveryChoiceForABatchFits) {
+  for (int i = 0; i <= static_cast<int>(WeightFormat::MXFP4); ++i)
+    for (const int64_t outputs : {8, 64, 65, 200, 1536, 4096, 28672, 128256})
+      for (const int64_t depth : {64, 576, 2048, 14336})
+        for (const int weights : {1, 2})
+          for (const int64_t rows : {16, 32, 64, 128}) {
+            SCOPED_TRACE(testing::Message()
+                         << outputs << " outputs and a depth of " << depth
+                         << " of " << weights << " weights of format " << i
+                         << ", " << rows << " rows");
+            const cuda::WgmmaConfig config = chooseBatch(
+                outputs, depth, weights, rows, static_cast<WeightFormat>(i));
+            EXPECT_EQ(config.batchRows, rows);
+            EXPECT_TRUE(isLegalWgmma(config));
+            EXPECT_LE(cuda::launchShape(config).sharedBytes + 1024,
+                      defaultGpuSpec().blockSharedBytes);
+            EXPECT_GT(config.blocks, 0);
+            EXPECT_EQ(config.blocks % config.cluster, 0);
+            // What 128 rows have no registers for.
+            if (rows == 128 && weights == 2)
+              EXPECT_EQ(config.splits, 1);
+          }
+}
+
 /// The box and the row of a map that the kernels want, against CUTLASS's.
 static void expectMap(const cuda::MapShape &map,
                       const golden::TensorMapCall &call) {
