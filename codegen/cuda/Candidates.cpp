@@ -89,7 +89,7 @@ static bool isLegal(const cuda::GemvConfig &config) {
 
 static bool isLegal(const cuda::GemvMmaConfig &config) {
   const int loads = config.weights * config.unroll;
-  return loads <= 8 && (config.warps <= 8 || loads <= 4) &&
+  return loads <= (config.warps == 4 ? 8 : 4) &&
          (config.unroll == 1 ||
           int64_t{4} * config.warps * config.unroll <= chunksOf(config));
 }

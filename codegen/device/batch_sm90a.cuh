@@ -47,35 +47,17 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
   /// Pairs of outputs that a lane has of each weight.
   static constexpr int pairs = sumCount / 2;
 
-  Ring ring;
+  WgmmaSlices<config> slices;
   int output; ///< The lane's first pair in a tile; every second pair is eight
               ///< outputs further.
   int row; ///< The row of its first two pairs; those of the next are 8 apart.
-  uint64_t input;   ///< Descriptor of the first stage's operand B,
-  uint64_t weightA; ///< and of the first operand A.
-  RingPlace<config.stages> place = {};
-  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
 
-  LLAMAC_DEVICE explicit WgmmaBatchMath(const Ring &ring) : ring(ring) {
-    const int warp =
-        warpIndex() + Ring::mathWarps - wgmmaProductThreads(config) / 32;
+  LLAMAC_DEVICE explicit WgmmaBatchMath(const Ring &ring)
+      : slices(ring, 0,
+               Ring::mathWarp() / 4 * weights * wgmmaPanelBytes(config)) {
     const int g = laneIndex() / 4, t = laneIndex() % 4;
-    output = warp * 16 + (g & ~1);
+    output = Ring::mathWarp() * 16 + (g & ~1);
     row = 2 * t + g % 2;
-    input = matrixDescriptor(ring.at(0), 0, 1024, Swizzle::Bytes128);
-    weightA = matrixDescriptor(
-        (Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0)) +
-            warp / 4 * weights * wgmmaPanelBytes(config),
-        0, 1024, Swizzle::Bytes128);
-  }
-
-  /// Waits for a slice; its operand A of the first weight.
-  LLAMAC_DEVICE uint64_t waitForSlice() const {
-    mbarrierWait(&ring.full[place.stage], place.phase);
-    if constexpr (!Ring::unpacks)
-      return weightA + place.stage * (wgmmaStageBytes(config) / 16);
-    mbarrierWait(&ring.unpacked[operand.stage], operand.phase);
-    return weightA + operand.stage * (wgmmaOperandBytes(config) / 16);
   }
 
   template <class Epilogue>
@@ -83,32 +65,11 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
                               const Epilogue &epilogue,
                               const WgmmaSplits &splits) {
     float sums[weights][sumCount];
-    const int first = Ring::firstSlice(tile.split);
-    const int end = Ring::firstSlice(tile.split + 1);
-    int lastStage = 0, lastOperand = 0;
-#pragma unroll 1
-    for (int slice = first; slice < end; ++slice) {
-      const uint64_t a = waitForSlice();
-      const uint64_t b = input + place.stage * (wgmmaStageBytes(config) / 16);
-      wgmmaFence();
+    slices.multiply(tile, [&](uint64_t x, uint64_t w, bool adds) {
 #pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
-#pragma unroll
-        for (int w = 0; w < weights; ++w)
-          wgmmaBf16(sums[w],
-                    Ring::atStep(a + w * (wgmmaPanelBytes(config) / 16), k),
-                    Ring::atStep(b, k), slice > first || k > 0);
-      wgmmaCommit();
-      wgmmaWait<1>();
-      if (slice > first)
-        ring.releaseSlice(lastStage, lastOperand);
-      lastStage = place.stage;
-      lastOperand = operand.stage;
-      place.advance();
-      operand.advance();
-    }
-    wgmmaWait<0>();
-    ring.releaseSlice(lastStage, lastOperand);
+      for (int i = 0; i < weights; ++i)
+        wgmmaBf16(sums[i], w + i * (wgmmaPanelBytes(config) / 16), x, adds);
+    });
 
     F32x2 acc[weights][pairs];
 #pragma unroll

@@ -18,9 +18,6 @@
 //       packed, and a fourth warpgroup unpacks them into a ring of operands
 //       (WgmmaUnpacker).
 //
-// A slice is a group of products, and what it read is free when the group of
-// the slice behind it has begun and its own is done.
-//
 // The first stages' weights are copied in the prologue, before earlier launches
 // are done: weights do not depend on them.
 //
@@ -54,62 +51,25 @@ template <WgmmaConfig config> struct WgmmaMath {
   static constexpr int products = Ring::unpacks ? config.panels : 1;
   static constexpr int productSums = config.panels * panelSums / products;
 
-  Ring ring;
-  int row;        ///< The lane's first one in the tile; the other is 8 further.
-  int pair;       ///< The columns that it has of eight: 2 * pair and the next.
-  uint64_t input; ///< Descriptor of the first stage's operand A,
-  uint64_t weights; ///< and of the first operand B.
-  RingPlace<config.stages> place = {};
-  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
+  WgmmaSlices<config> slices;
+  int row;  ///< The lane's first one in the tile; the other is 8 further.
+  int pair; ///< The columns that it has of eight: 2 * pair and the next.
 
-  LLAMAC_DEVICE explicit WgmmaMath(const Ring &ring) : ring(ring) {
-    const int warp =
-        warpIndex() + Ring::mathWarps - wgmmaProductThreads(config) / 32;
-    row = warp * 16 + laneIndex() / 4;
+  LLAMAC_DEVICE explicit WgmmaMath(const Ring &ring)
+      : slices(ring, Ring::mathWarp() / 4 * 64 * 128, 0) {
+    row = Ring::mathWarp() * 16 + laneIndex() / 4;
     pair = laneIndex() % 4;
-    input = matrixDescriptor(ring.at(0) + warp / 4 * 64 * 128, 0, 1024,
-                             Swizzle::Bytes128);
-    weights =
-        matrixDescriptor(Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0),
-                         0, 1024, Swizzle::Bytes128);
-  }
-
-  /// Waits for a slice; its operand B.
-  LLAMAC_DEVICE uint64_t waitForSlice() const {
-    mbarrierWait(&ring.full[place.stage], place.phase);
-    if constexpr (!Ring::unpacks)
-      return weights + place.stage * (wgmmaStageBytes(config) / 16);
-    mbarrierWait(&ring.unpacked[operand.stage], operand.phase);
-    return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
   }
 
   template <class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
                               const Epilogue &epilogue, const WgmmaSplits &) {
     float sums[products][productSums];
-    int lastStage = 0, lastOperand = 0;
-    for (int slice = 0; slice < Ring::slices; ++slice) {
-      const uint64_t b = waitForSlice();
-      const uint64_t a = input + place.stage * (wgmmaStageBytes(config) / 16);
-      wgmmaFence();
+    slices.multiply(tile, [&](uint64_t x, uint64_t w, bool adds) {
 #pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
-#pragma unroll
-        for (int i = 0; i < products; ++i)
-          wgmmaBf16(sums[i], Ring::atStep(a, k),
-                    Ring::atStep(b, k) + i * (wgmmaPanelBytes(config) / 16),
-                    slice > 0 || k > 0);
-      wgmmaCommit();
-      wgmmaWait<1>();
-      if (slice > 0)
-        ring.releaseSlice(lastStage, lastOperand);
-      lastStage = place.stage;
-      lastOperand = operand.stage;
-      place.advance();
-      operand.advance();
-    }
-    wgmmaWait<0>();
-    ring.releaseSlice(lastStage, lastOperand);
+      for (int i = 0; i < products; ++i)
+        wgmmaBf16(sums[i], x, w + i * (wgmmaPanelBytes(config) / 16), adds);
+    });
     finish(rows, sums, tile, epilogue);
   }
 

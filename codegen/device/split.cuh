@@ -152,7 +152,7 @@ private:
     }
     // The largest comes to 2^14 and a bit; both powers of two are normal.
     const uint32_t exponent = maxOf(largest >> 23, 15u);
-    const float up = bitCast<float>(268u - exponent << 23);
+    const float up = bitCast<float>((268u - exponent) << 23);
     Words4 high, low;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -170,7 +170,7 @@ private:
     vectorAt<Words4>(to + 4 * 16) = low;
     if (eight % 4 == 0) {
       float *numbers = shared.blocks[set][pair];
-      numbers[0] = bitCast<float>(exponent - 14u << 23);
+      numbers[0] = bitCast<float>((exponent - 14u) << 23);
       if constexpr (Shared::numbers == 2)
         numbers[1] = sums[0] + sums[1];
       if constexpr (Shared::numbers == 4) {

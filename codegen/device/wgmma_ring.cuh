@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A ring of stages in shared memory, each with a slice of x and of W, the
-// thread that keeps it full by tensor copies, and the warpgroup that unpacks
-// weights.
+// thread that keeps it full by tensor copies, the warpgroup that unpacks
+// weights, and the order in which those that multiply go through it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +49,11 @@ template <WgmmaConfig config> struct WgmmaRing {
     constexpr int unit = groupTiles(config.format);
     constexpr int units = divideUp(slices, unit);
     return minOf(units * split / config.splits * unit, slices);
+  }
+
+  /// The thread's warp among those that multiply, which are the last.
+  static LLAMAC_DEVICE int mathWarp() {
+    return warpIndex() + mathWarps - wgmmaProductThreads(config) / 32;
   }
 
   unsigned char *stages; ///< And the operands behind them.
@@ -182,6 +187,66 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
           tile.firstRow, &ring.full[place.stage]);
       place.advance();
     }
+  }
+};
+
+/// Goes through the slices of one tile after another; a warpgroup that
+/// multiplies. A slice is a group of products, and what it read is free when
+/// the group of the slice behind it has begun and its own is done.
+template <WgmmaConfig config> struct WgmmaSlices {
+  using Ring = WgmmaRing<config>;
+
+  Ring ring;
+  uint64_t input;   ///< Descriptor of the first stage's x,
+  uint64_t weights; ///< and of the first W.
+  RingPlace<config.stages> place = {};
+  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
+
+  /// The warpgroup begins so many bytes behind the first of x and of W.
+  LLAMAC_DEVICE WgmmaSlices(const Ring &ring, int inputBegin, int weightsBegin)
+      : ring(ring), input(matrixDescriptor(ring.at(0) + inputBegin, 0, 1024,
+                                           Swizzle::Bytes128)),
+        weights(matrixDescriptor(
+            (Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0)) +
+                weightsBegin,
+            0, 1024, Swizzle::Bytes128)) {}
+
+  /// Waits for a slice; the descriptor of its W.
+  LLAMAC_DEVICE uint64_t waitForSlice() const {
+    mbarrierWait(&ring.full[place.stage], place.phase);
+    if constexpr (!Ring::unpacks)
+      return weights + place.stage * (wgmmaStageBytes(config) / 16);
+    mbarrierWait(&ring.unpacked[operand.stage], operand.phase);
+    return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
+  }
+
+  /// Calls multiply(x, w, adds) for 16 columns after another of the tile's
+  /// depth, with their descriptors, and whether there are sums to add to.
+  template <class Multiply>
+  LLAMAC_DEVICE void multiply(const WgmmaTile &tile, const Multiply &multiply) {
+    const int first = Ring::firstSlice(tile.split);
+    const int end = Ring::firstSlice(tile.split + 1);
+    int lastStage = 0, lastOperand = 0;
+#pragma unroll 1
+    for (int slice = first; slice < end; ++slice) {
+      const uint64_t w = waitForSlice();
+      const uint64_t x = input + place.stage * (wgmmaStageBytes(config) / 16);
+      wgmmaFence();
+#pragma unroll
+      for (int k = 0; k < wgmmaSlice / 16; ++k)
+        multiply(Ring::atStep(x, k), Ring::atStep(w, k),
+                 slice > first || k > 0);
+      wgmmaCommit();
+      wgmmaWait<1>();
+      if (slice > first)
+        ring.releaseSlice(lastStage, lastOperand);
+      lastStage = place.stage;
+      lastOperand = operand.stage;
+      place.advance();
+      operand.advance();
+    }
+    wgmmaWait<0>();
+    ring.releaseSlice(lastStage, lastOperand);
   }
 };
 
