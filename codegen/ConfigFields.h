@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What follows from a list of the members of a config struct: its text in
-// emitted source, the sizes that an op's tiles set, and those that reports
-// show. Each target has such lists, in the order of declaration:
+// A list of the members of a config struct gives its text in emitted source,
+// takes the sizes that an op's tiles set, and gives those that reports show.
+// Each target has such lists, in the order of declaration:
 //
 //   visitFields(config, visit) calls visit(kind, name, member) for each member
 //   enumeratorText(value)      is the C++ of an enumeration: "KvFormat::F16"
@@ -33,14 +33,14 @@
 
 namespace llamac {
 
-/// What decides a member.
+/// A member follows from one of these.
 enum class FieldKind {
   Shape, ///< The op.
   Size,  ///< The target.
   Tile   ///< The tiles of the op, where they have its name, or the target.
 };
 
-/// Of the parameter of a list, which may be const.
+/// A list takes its struct as one to read or one to write.
 template <typename Config, typename Of>
 concept FieldsOf = std::same_as<std::remove_const_t<Config>, Of>;
 

@@ -19,7 +19,7 @@
 
 namespace llamac {
 
-/// Found by the namespace of PanelFormat.
+/// PanelFormat has this namespace, in which calls look for it.
 std::string enumeratorText(PanelFormat format);
 
 } // namespace llamac

@@ -78,7 +78,7 @@ static int64_t chunksOf(const auto &config) {
 /// have so many of them in flight.
 static bool isLegal(const cuda::GemvConfig &config) {
   const int loads = config.weights * config.outputsPerWarp * config.unroll;
-  // Of block formats four outputs spill on some GPU.
+  // Four outputs of block formats spill on some GPU.
   return (config.outputsPerWarp == 2 || !cuda::hasScales(config.format)) &&
          config.maxRows * config.outputsPerWarp / 2 <= 32 &&
          std::max(config.maxRows, 2) * loads <=

@@ -19,7 +19,7 @@
 
 namespace llamac::cuda {
 
-/// That of the element type which is kept in `format`.
+/// A format has the name of the element type that is kept in it.
 std::string enumeratorText(WeightFormat format);
 std::string enumeratorText(KvFormat format);
 
@@ -90,7 +90,7 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Tile, "splits", splits);
 }
 
-/// Of query, key and value, whose tiles are those of each.
+/// The tiles of query, key and value are listed with the product of each.
 template <typename Product, typename Visit>
 void visitFields(const QkvConfig<Product> &config, Visit visit) {
   auto &[query, key, value] = config;

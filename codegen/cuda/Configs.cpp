@@ -11,6 +11,8 @@
 #include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Occupancy.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 #include "absl/strings/str_cat.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -200,7 +202,7 @@ std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
 /// stages, and what each block takes of a multiprocessor's.
 static constexpr int barrierBytes = 1024, blockBytes = 1024;
 
-/// Of a ring: while one stage is multiplied, two are on their way. More than
+/// While one stage of a ring is multiplied, two are on their way. More than
 /// `mostStages` are more than memory delivers within its latency.
 static constexpr int fewestStages = 3, mostStages = 8;
 
@@ -235,7 +237,7 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
   return config;
 }
 
-/// Of prompts. A tile takes as long as its outputs, and as copying its rows of
+/// A tile of prompts takes as long as its outputs, and as copying its rows of
 /// the input, which is worth about 128 outputs where L2 gives 30 bytes a cycle
 /// to each multiprocessor; tiles are made in waves.
 static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
@@ -274,7 +276,7 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
   return best;
 }
 
-/// Of batches. Blocks take what they copy, at what L2 gives all of them
+/// Blocks of batches take what they copy, at what L2 gives all of them
 /// together and one alone, 4,000 and 40 bytes a cycle; a tile that begins costs
 /// as much as 16 KB, and what adds up sums another 32 KB.
 static int64_t batchTimeOf(const cuda::WgmmaConfig &config) {
@@ -305,7 +307,7 @@ cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
       config.panelOutputs = 64;
       config.batchRows = static_cast<int>(rows);
       config.splits = splits;
-      // Of more rows x is as much as the weights.
+      // From 64 rows on x is as much as the weights.
       config.cluster = rows >= 64 && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
       partitionWgmmaTiles(config, rows, gpu);
       if (!isLegalWgmma(config))
@@ -360,9 +362,7 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
   config.window = static_cast<int>(shape.window);
   config.exp = shape.exp;
-  config.roundsResult = cast<RankedTensorType>(op.getResult().getType())
-                            .getElementType()
-                            .isBF16();
+  config.roundsResult = getElementTypeOrSelf(op.getResult()).isBF16();
   // Two tiles of small heads are fewer bytes than memory delivers within its
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)

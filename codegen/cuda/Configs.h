@@ -112,7 +112,8 @@ cuda::AttentionConfig splitAttentionConfig(kernel::AttentionOp op, int64_t rows,
 int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
                     const GpuSpec &gpu);
 
-/// The same of attention.
+/// Blocks of attention of `shape` that a multiprocessor has at a time, at least
+/// one.
 int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
 /// Blocks that share the splits of all rows of split attention: as many as

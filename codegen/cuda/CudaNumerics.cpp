@@ -26,6 +26,8 @@
 #include "runtime/cuda/WeightPacking.h"
 #include "runtime/io/FloatBits.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstring>
@@ -66,8 +68,7 @@ static double productTolerance(Operation *op) {
 /// What rounding to `type` comes to, where a number that is a little off rounds
 /// to the other side.
 static double resultTolerance(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getElementType().isBF16() ? bf16Rounding : 0;
+  return getElementTypeOrSelf(type).isBF16() ? bf16Rounding : 0;
 }
 
 double CudaTarget::tolerance(Operation *op, unsigned result) const {

@@ -14,6 +14,8 @@
 #include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Configs.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,9 +33,7 @@ static constexpr const char *results = "float *";
 
 /// The element type of `value`, rows of numbers.
 static StringRef elementOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType().isBF16()
-             ? "BFloat16"
-             : "float";
+  return getElementTypeOrSelf(value).isBF16() ? "BFloat16" : "float";
 }
 
 /// The parameter that `value`, a result or the input of a product, is.
@@ -67,7 +67,7 @@ static bool isProduct(Operation *op) {
   auto product = dyn_cast<kernel::MatmulOp>(op);
   constexpr bool takesBf16 = family == kernel::MatmulFamily::Wgmma;
   return !(product && product.getLeaves()) &&
-         (elementOf(op->getOperand(0)) == "BFloat16") == takesBf16 &&
+         getElementTypeOrSelf(op->getOperand(0)).isBF16() == takesBf16 &&
          !(takesBf16 && cast<Op>(op).getNormWeight()) &&
          llvm::all_of(weightsOf(op), isPackable);
 }
@@ -144,8 +144,8 @@ static void setPrologue(CudaKernelText &text, Operation *op,
     text.body = llvm::formatv("stream.run(rows, {0}, {1});", rows, epilogue);
     return;
   }
-  text.parts += "constexpr WgmmaConfig config" +
-                configText(wgmmaConfig(op, options)) + ";\n\n";
+  const cuda::WgmmaConfig config = wgmmaConfig(op, options);
+  text.parts += "constexpr WgmmaConfig config" + configText(config) + ";\n\n";
   text.maps.push_back("inputMap");
   std::vector<std::string> list;
   for (const std::string &weight : weights) {
@@ -155,7 +155,7 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   text.prologue =
       "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
   StringRef splits;
-  if (wgmmaConfig(op, options).splits > 1) {
+  if (config.splits > 1) {
     splits = ", {partials, counters}";
     const auto count =
         llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);

@@ -90,8 +90,8 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
                 });
   }
 
-  /// Of two neighbouring rows of the lane's output, one row of it and of the
-  /// output beside it.
+  /// Exchanges two neighbouring rows of the lane's output for one row of it and
+  /// of the output beside it.
   static LLAMAC_DEVICE F32x2 pairOf(const float *sums) {
     const bool isOdd = laneIndex() & 4;
     const float other = shuffleXor(isOdd ? sums[0] : sums[1], 4);

@@ -14,7 +14,9 @@
 #include "passes/Passes.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -33,12 +35,9 @@ public:
   /// Gives `product` its input in bf16.
   void run(Operation *product) {
     builder.setInsertionPoint(product);
-    if (auto matmul = dyn_cast<kernel::MatmulOp>(product))
-      round(matmul);
-    else if (auto qkv = dyn_cast<kernel::QkvOp>(product))
-      round(qkv);
-    else
-      round(cast<kernel::QkvProductsOp>(product));
+    llvm::TypeSwitch<Operation *>(product)
+        .Case<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(
+            [&](auto op) { round(op); });
   }
 
 private:
@@ -71,7 +70,7 @@ private:
   /// `input` in bf16: its maker rounds it, if it is one that can and products
   /// alone read it, or a launch of its own does, at `loc`.
   Value rounded(Value input, Location loc) {
-    if (cast<RankedTensorType>(input.getType()).getElementType().isBF16())
+    if (getElementTypeOrSelf(input).isBF16())
       return input;
     const bool canRound =
         isa_and_nonnull<kernel::AttentionOp, kernel::MatmulOp,
