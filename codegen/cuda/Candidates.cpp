@@ -353,22 +353,27 @@ static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
 
 static TileModel attentionModel(kernel::AttentionOp op,
                                 const CudaTargetOptions &options) {
-  if (attendsByWgmma(op, options))
-    return {.usesMatrixUnits = true};
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
-  const cuda::LaunchShape shape =
-      findFamily(cudaFamilies(), op)->shape(op, options);
-  const bool isWhole =
-      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Unsplit;
-  const int64_t tiles = isWhole ? shape.gridSize : cuda::attentionTiles(config);
-  return {.weightRows = isWhole ? shape.rowBlock : 1,
+  const cuda::LaunchShape shape = attentionLaunch(op, options);
+  const bool isSplit =
+      op.getConfigAttr().getFamily() == kernel::AttentionFamily::Merged;
+  const bool byWgmma = attendsByWgmma(op, options);
+  const int64_t tiles =
+      isSplit ? cuda::attentionTiles(config) : config.kv.kvHeads;
+  const int64_t bytesInFlight =
+      byWgmma ? (cuda::wgmmaAttentionStages - 1) *
+                    int64_t{cuda::wgmmaAttentionStageBytes(config)}
+              : std::max<int64_t>(1, config.stages - 1) *
+                    cuda::attentionStageBytes(config);
+  return {.weightRows = isSplit   ? 1
+                        : byWgmma ? cuda::wgmmaAttentionTileRows(config)
+                                  : cuda::attentionTileRows(config),
           .rowBytes = config.heads * config.kv.headSize * 4 / tiles,
-          .bytesInFlight = std::max<int64_t>(1, config.stages - 1) *
-                           cuda::attentionStageBytes(config),
+          .bytesInFlight = bytesInFlight,
           .occupancy = attentionOccupancy(shape, options.gpu),
-          .tiles = isWhole ? 0 : tiles,
-          .itemKeys = isWhole ? 0 : config.minSplitTokens,
-          .splits = isWhole ? 0 : config.splits,
+          .tiles = tiles,
+          .itemKeys = isSplit ? config.minSplitTokens : 0,
+          .splits = isSplit ? config.splits : 0,
           .usesMatrixUnits = true};
 }
 

@@ -112,7 +112,7 @@ void visitFields(Config &config, Visit visit) {
 template <FieldsOf<AttentionConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
   auto &[kv, heads, scale, window, splits, minSplitTokens, stages, exp,
-         roundsResult] = config;
+         roundsResult, maxRows] = config;
   visit(FieldKind::Shape, "kv", kv);
   visit(FieldKind::Shape, "heads", heads);
   visit(FieldKind::Shape, "scale", scale);
@@ -122,6 +122,7 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Tile, "stages", stages);
   visit(FieldKind::Shape, "exp", exp);
   visit(FieldKind::Shape, "roundsResult", roundsResult);
+  visit(FieldKind::Shape, "maxRows", maxRows);
 }
 
 template <FieldsOf<EmbedConfig> Config, typename Visit>

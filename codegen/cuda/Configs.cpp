@@ -363,6 +363,8 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
   config.window = static_cast<int>(shape.window);
   config.exp = shape.exp;
   config.roundsResult = getElementTypeOrSelf(op.getResult()).isBF16();
+  if (!isSplit && op.getConfigAttr())
+    config.maxRows = static_cast<int>(op.getConfigAttr().getRows());
   // Two tiles of small heads are fewer bytes than memory delivers within its
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)
@@ -445,12 +447,22 @@ cuda::AttentionConfig attentionConfigOf(kernel::AttentionOp op,
   return config;
 }
 
-int64_t attentionBlocks(kernel::AttentionOp op,
-                        const CudaTargetOptions &options) {
+cuda::LaunchShape attentionLaunch(kernel::AttentionOp op,
+                                  const CudaTargetOptions &options) {
   const cuda::AttentionConfig config = attentionConfigOf(op, options);
-  const int64_t rows = std::max<int64_t>(1, op.getConfigAttr().getRows());
-  return std::min(rows * cuda::attentionTiles(config) * config.splits,
-                  attentionPlaces(config, rows, options.gpu));
+  const kernel::AttentionConfigAttr attr = op.getConfigAttr();
+  const int64_t rows = std::max<int64_t>(1, attr.getRows());
+  if (attr.getFamily() == kernel::AttentionFamily::Merged)
+    return cuda::attentionSplitShape(
+        config, std::min(rows * cuda::attentionTiles(config) * config.splits,
+                         attentionPlaces(config, rows, options.gpu)));
+  cuda::LaunchShape shape = attendsByWgmma(op, options)
+                                ? cuda::wgmmaAttentionShape(config, 1)
+                                : cuda::attentionShape(config, 1);
+  shape.gridSize = std::min(rows * config.kv.kvHeads,
+                            options.gpu.multiprocessors *
+                                attentionOccupancy(shape, options.gpu));
+  return shape;
 }
 
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {

@@ -116,10 +116,10 @@ int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
 /// one.
 int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
-/// Blocks that share the splits of all rows of split attention: as many as
-/// there are at most, or as run at a time.
-int64_t attentionBlocks(kernel::AttentionOp op,
-                        const CudaTargetOptions &options);
+/// The launch of `op`. Its blocks share the splits or the runs of all rows: as
+/// many blocks as there are of these at most, or as run at a time.
+cuda::LaunchShape attentionLaunch(kernel::AttentionOp op,
+                                  const CudaTargetOptions &options);
 
 /// On sm_90a, attention of many rows by wgmma.
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options);

@@ -45,7 +45,7 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
                        .headSize = config.headSize,
                        .pagesPerSequence = 1},
                       config.numHeads, 1);
-  const cuda::LaunchShape manyRows = cuda::attentionShape(attention);
+  const cuda::LaunchShape manyRows = cuda::attentionShape(attention, 1);
   attention.stages = 1; // The fewest.
   for (const cuda::LaunchShape &shape :
        {manyRows, cuda::attentionSplitShape(attention, 1)})

@@ -131,7 +131,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   // split-KV.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Unsplit, 0, 0, /*rows=*/0,
+        context, kernel::AttentionFamily::Unsplit, 0, 0, maxRows,
         /*tiles=*/{});
   const cuda::AttentionConfig config =
       splitAttentionConfig(attention, maxRows, targetOptions);

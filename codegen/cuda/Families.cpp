@@ -344,12 +344,9 @@ static CudaKernelText ropeAppendText(Operation *operation,
 // Attention
 //===----------------------------------------------------------------------===//
 
-static cuda::LaunchShape unsplitShape(Operation *operation,
-                                      const CudaTargetOptions &options) {
-  auto op = cast<kernel::AttentionOp>(operation);
-  const cuda::AttentionConfig config = attentionConfigOf(op, options);
-  return attendsByWgmma(op, options) ? cuda::wgmmaAttentionShape(config)
-                                     : cuda::attentionShape(config);
+static cuda::LaunchShape attentionShape(Operation *op,
+                                        const CudaTargetOptions &options) {
+  return attentionLaunch(cast<kernel::AttentionOp>(op), options);
 }
 
 /// The pool is operand 1.
@@ -359,13 +356,6 @@ unsplitMaps(Operation *operation, const CudaTargetOptions &options) {
   if (!attendsByWgmma(op, options))
     return {};
   return {cuda::wgmmaPoolMap(attentionConfigOf(op, options), 1)};
-}
-
-static cuda::LaunchShape splitShape(Operation *op,
-                                    const CudaTargetOptions &options) {
-  auto attention = cast<kernel::AttentionOp>(op);
-  return cuda::attentionSplitShape(attentionConfigOf(attention, options),
-                                   attentionBlocks(attention, options));
 }
 
 static CudaKernelText attentionText(Operation *operation,
@@ -613,10 +603,10 @@ ArrayRef<CudaFamily> cudaFamilies() {
        allGatherText},
       {"all_reduce", "rowwise.cuh", isAllReduce, allReduceShape, allReduceText},
       {"attention", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Unsplit>, unsplitShape,
+       hasFamily<AttentionOp, AttentionFamily::Unsplit>, attentionShape,
        attentionText, unsplitMaps},
       {"attention_split", "attention.cuh",
-       hasFamily<AttentionOp, AttentionFamily::Merged>, splitShape,
+       hasFamily<AttentionOp, AttentionFamily::Merged>, attentionShape,
        attentionText},
       {"embed", "rowwise.cuh", isEmbed, rowwise, embedText},
       {"gather_rows", "rowwise.cuh", isOp<GatherRowsOp>, rowwise,

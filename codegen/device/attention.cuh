@@ -9,8 +9,9 @@
 // A query vector is one head of one row; the vectors of the query heads that
 // share a kv head go through its keys together, 16 in a warp (flash.cuh).
 //
-//   attention       a block has the vectors of some rows of one kv head, 16 a
-//                   warp, and all its warps read the same keys: for prefill.
+//   attention       a block has the vectors of a run, some rows of a sequence,
+//                   and of one kv head, 16 a warp, and all its warps read the
+//                   same keys; then another run: for prefill.
 //   attentionSplit  split-KV: a block has the vectors of one row and a split of
 //                   its keys, a quarter of each tile for a warp, so that few
 //                   rows fill a GPU, and then another split. Blocks store
@@ -53,8 +54,7 @@ LLAMAC_DEVICE AttentionResult<config> *resultOf(const AttentionArgs &args,
          index * config.kv.headSize;
 }
 
-/// The rows of a block that are of one sequence, and the keys that they see:
-/// `from` to `keys` - 1.
+/// Rows of one sequence, and the keys that they see: `from` to `keys` - 1.
 struct SequenceRun {
   int begin;
   int end;
@@ -62,25 +62,91 @@ struct SequenceRun {
   int keys;
   int from;
 
+  LLAMAC_DEVICE int rows() const { return end - begin; }
   /// The first key of the first tile.
   LLAMAC_DEVICE int firstTile() const { return from / keyTile * keyTile; }
 };
 
-template <AttentionConfig config, class Body>
-LLAMAC_DEVICE void forEachRun(const AttentionArgs &args, int firstRow,
-                              int endRow, const Body &body) {
-  for (int row = firstRow; row < endRow;) {
-    SequenceRun run{row, row, args.sequences[row], 0,
-                    firstKey(config, args.positions[row])};
-    for (; run.end < endRow && args.sequences[run.end] == run.sequence;
-         ++run.end) {
-      run.keys = maxOf(run.keys, args.positions[run.end] + 1);
-      run.from = minOf(run.from, firstKey(config, args.positions[run.end]));
+/// The runs of a launch, which its blocks share. A run has rows of one sequence
+/// in one tile of `tileRows` rows; so a step has one for each sequence that
+/// decodes and several for a prompt. Each block finds all of them. Items are a
+/// run and a kv head; a block has one item after another.
+template <AttentionConfig config, int threads, int tileRows> class RunItems {
+  static constexpr int warps = threads / 32;
+
+public:
+  /// Finds the runs of `rows` rows; all threads of the block come.
+  LLAMAC_DEVICE RunItems(const AttentionArgs &args, int rows) : args(args) {
+    LLAMAC_SHARED(begins, uint16_t[config.maxRows + 1]);
+    LLAMAC_SHARED(counts, int[warps]);
+    runBegins = begins;
+    // A warp looks at neighbouring chunks of 32 rows.
+    const int chunks = ceilDiv(ceilDiv(rows, 32), warps);
+    const int first = warpIndex() * chunks;
+    auto runsOfChunk = [&](int chunk) {
+      const int row = 32 * chunk + laneIndex();
+      return warpBallot(row < rows &&
+                        (row % tileRows == 0 ||
+                         args.sequences[row] != args.sequences[row - 1]));
+    };
+    int count = 0;
+#pragma unroll 4
+    for (int chunk = first; chunk < first + chunks; ++chunk)
+      count += __popc(runsOfChunk(chunk));
+    if (laneIndex() == 0)
+      counts[warpIndex()] = count;
+    syncThreads();
+    int number = 0;
+    for (int w = 0; w < warps; ++w) {
+      number += w < warpIndex() ? counts[w] : 0;
+      runCount += counts[w];
     }
-    body(run);
-    row = run.end;
+    for (int chunk = first; chunk < first + chunks; ++chunk) {
+      const uint32_t runs = runsOfChunk(chunk);
+      const uint32_t before = runs & ((1u << laneIndex()) - 1);
+      if (runs >> laneIndex() & 1)
+        begins[number + __popc(before)] =
+            static_cast<uint16_t>(32 * chunk + laneIndex());
+      number += __popc(runs);
+    }
+    if (threadIdx.x == 0)
+      begins[runCount] = static_cast<uint16_t>(rows);
+    syncThreads();
   }
-}
+
+  /// Calls body(kvHead, run) for the items of the block; whole warps come.
+  /// Later rows see more keys, so they go first, and every second round of
+  /// blocks goes the other way: so all have about as many keys.
+  template <class Body> LLAMAC_DEVICE void forEach(const Body &body) const {
+    const int blocks = gridDim.x;
+    const int items = runCount * static_cast<int>(config.kv.kvHeads);
+    for (int first = 0, isOdd = 0; first < items; first += blocks, isOdd ^= 1) {
+      const int item =
+          first + (isOdd ? blocks - 1 - static_cast<int>(blockIdx.x)
+                         : static_cast<int>(blockIdx.x));
+      if (item < items)
+        body(item % static_cast<int>(config.kv.kvHeads),
+             run(runCount - 1 - item / static_cast<int>(config.kv.kvHeads)));
+    }
+  }
+
+private:
+  LLAMAC_DEVICE SequenceRun run(int number) const {
+    const int begin = runBegins[number], end = runBegins[number + 1];
+    int last = 0, from = 0x7fffffff;
+    for (int row = begin + laneIndex(); row < end; row += 32) {
+      const int position = args.positions[row];
+      last = maxOf(last, position);
+      from = minOf(from, firstKey(config, position));
+    }
+    return {begin, end, args.sequences[begin], reduceMax(last) + 1,
+            config.window ? reduceMin(from) : 0};
+  }
+
+  const AttentionArgs &args;
+  const uint16_t *runBegins;
+  int runCount = 0;
+};
 
 /// Writes the results of `rows` rows. A launch of attentionShape(config).
 template <AttentionConfig config>
@@ -91,23 +157,18 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   constexpr int head = config.kv.headSize;
   static_assert(tileRows > 0, "a block has the vectors of one row at least");
   LLAMAC_SHARED_DYNAMIC(stages);
-  const int kvHead = blockIdx.x;
-  // Later rows see more keys, so they go first.
-  const int block = gridDim.y - 1 - blockIdx.y;
-  const int firstRow = block * tileRows;
-  const int endRow = minOf(firstRow + tileRows, rows);
-
-  auto rowOf = [&](int vector) {
-    return firstRow + (warpIndex() * warpVectors + vector) / group;
-  };
-  auto vectorOf = [&](int vector) {
-    const int index = warpIndex() * warpVectors + vector;
-    return long(firstRow + index / group) * config.heads + kvHead * group +
-           index % group;
-  };
-  forEachRun<config>(args, firstRow, endRow, [&](const SequenceRun &run) {
-    auto inRun = [&](int vector) {
-      return rowOf(vector) >= run.begin && rowOf(vector) < run.end;
+  const RunItems<config, attentionWarps * 32, tileRows> items(args, rows);
+  items.forEach([&](int kvHead, const SequenceRun &run) {
+    auto indexOf = [&](int vector) {
+      return warpIndex() * warpVectors + vector;
+    };
+    auto rowOf = [&](int vector) {
+      return run.begin + indexOf(vector) / group;
+    };
+    auto inRun = [&](int vector) { return rowOf(vector) < run.end; };
+    auto vectorOf = [&](int vector) {
+      return long(rowOf(vector)) * config.heads + kvHead * group +
+             indexOf(vector) % group;
     };
 
     KeyLoader<config, tileKeys> loader{
@@ -132,7 +193,8 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const int vector = warp.g + 8 * upper;
-      const int position = inRun(vector) ? args.positions[rowOf(vector)] : -1;
+      const int position =
+          inRun(vector) ? args.positions[rowOf(vector)] : run.keys - 1;
       from[upper] = firstKey(config, position) - run.firstTile();
       seen[upper] = position + 1 - run.firstTile();
     }

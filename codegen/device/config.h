@@ -399,6 +399,7 @@ struct AttentionConfig {
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
   bool roundsResult = false;    ///< To bf16.
+  int maxRows = 0;              ///< Of a launch; unsplit attention.
 };
 
 /// Keys that go through the registers together.
@@ -446,9 +447,10 @@ LLAMAC_CONSTEXPR long attentionTileRows(const AttentionConfig &config) {
   return attentionWarps * warpVectors / attentionGroup(config);
 }
 
-/// For any rows. A block has one kv head.
-LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config) {
-  return {config.kv.kvHeads, attentionTileRows(config), attentionWarps * 32,
+/// Blocks share the runs of all rows.
+LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config,
+                                            long blocks) {
+  return {blocks, 0, attentionWarps * 32,
           static_cast<int>(config.stages * attentionStageBytes(
                                                config, attentionKeys(config)) +
                            attentionWarps * sharedQueryWords(config) * 4)};
@@ -473,10 +475,10 @@ LLAMAC_CONSTEXPR long wgmmaAttentionTileRows(const AttentionConfig &config) {
   return wgmmaRows / attentionGroup(config);
 }
 
-/// For any rows. A block has one kv head.
-LLAMAC_CONSTEXPR LaunchShape
-wgmmaAttentionShape(const AttentionConfig &config) {
-  return {config.kv.kvHeads, wgmmaAttentionTileRows(config), wgmmaThreads,
+/// Blocks share the runs of all rows.
+LLAMAC_CONSTEXPR LaunchShape wgmmaAttentionShape(const AttentionConfig &config,
+                                                 long blocks) {
+  return {blocks, 0, wgmmaThreads,
           wgmmaAttentionStages * wgmmaAttentionStageBytes(config)};
 }
 

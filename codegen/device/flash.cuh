@@ -31,10 +31,10 @@ LLAMAC_DEVICE float weightOf(float a, float b) {
   return a == minusInfinity ? 0.0f : exp2Approx(a - b);
 }
 
-/// The same as `kind` says.
+/// 2^(a - b) as `kind` says, for a finite b.
 template <ExpKind kind> LLAMAC_DEVICE float weightAs(float a, float b) {
   if constexpr (kind == ExpKind::Exact) {
-    return weightOf(a, b);
+    return exp2Approx(a - b);
   } else {
     static_assert(kind == ExpKind::Poly3, "exp2 of a GPU is a table itself");
     if (a == minusInfinity)
@@ -136,18 +136,13 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
         mmaKv<kv.format>(scores[n], q[head / 16], {b[0], 0});
         mmaKv<kv.format>(scores[n + 1], q[head / 16], {b[1], 0});
       }
-    updateMaximum(scores, from, limit);
-
-    // The scores' fragments, as weights, are the left operand of the second
-    // product just as they are.
+    float factor[2];
+    softmax(scores, from, limit, factor);
+    rescale(factor);
 #pragma unroll
     for (int k = 0; k < count / 16; ++k) {
       uint32_t a[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float *pair = &scores[2 * k + i / 2][i % 2 * 2];
-        a[i] = packKv<kv.format>(pair[0], pair[1]);
-      }
+      weightFragment(scores, k, a);
 #pragma unroll
       for (int n = 0; n + 1 < head / 8; n += 2) {
         // Transposed: keys 0-7 and 8-15 at d, then at d + 8.
@@ -168,43 +163,67 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
     }
   }
 
-  /// Turns scores into weights relative to the new maximum, and scales what was
-  /// summed under the old one.
+  /// Turns scores of keys 0 on into weights relative to the new maximum. What
+  /// was summed under the old one is to be rescaled by `factor`.
   template <int tiles>
-  LLAMAC_DEVICE void updateMaximum(float (&scores)[tiles][4],
-                                   const int (&from)[2],
-                                   const int (&limit)[2]) {
+  LLAMAC_DEVICE void softmax(float (&scores)[tiles][4], const int (&from)[2],
+                             const int (&limit)[2], float (&factor)[2]) {
+    // Most tiles are seen whole, by all rows of the warp.
+    const bool isWhole = minOf(limit[0], limit[1]) >= 8 * tiles &&
+                         (config.window == 0 || maxOf(from[0], from[1]) <= 0);
+    if (warpBallot(isWhole) != fullWarp)
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int key = 8 * n + 2 * t + i % 2;
+          if (key >= limit[i / 2] || (config.window != 0 && key < from[i / 2]))
+            scores[n][i] = minusInfinity;
+        }
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       float largest = maximum[upper];
 #pragma unroll
       for (int n = 0; n < tiles; ++n)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float &score = scores[n][2 * upper + i];
-          const int key = 8 * n + 2 * t + i;
-          if (key >= limit[upper] || (config.window != 0 && key < from[upper]))
-            score = minusInfinity;
-          largest = score > largest ? score : largest;
-        }
-      largest = maxOf(largest, shuffleXor(largest, 1));
-      largest = maxOf(largest, shuffleXor(largest, 2));
-      const float factor = weightOf(maximum[upper], largest);
+        for (int i = 0; i < 2; ++i)
+          largest = maximumNumber(largest, scores[n][2 * upper + i]);
+      largest = maximumNumber(largest, shuffleXor(largest, 1));
+      largest = maximumNumber(largest, shuffleXor(largest, 2));
+      // Finite, also where nothing was seen yet.
+      const float base = largest == minusInfinity ? 0.0f : largest;
+      factor[upper] = exp2Approx(maximum[upper] - base);
       maximum[upper] = largest;
-      total[upper] *= factor;
-#pragma unroll
-      for (int n = 0; n < head / 8; ++n) {
-        sums[n][2 * upper] *= factor;
-        sums[n][2 * upper + 1] *= factor;
-      }
+      total[upper] *= factor[upper];
 #pragma unroll
       for (int n = 0; n < tiles; ++n)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float &score = scores[n][2 * upper + i];
-          score = weightAs<config.exp>(score, largest);
+          score = weightAs<config.exp>(score, base);
           total[upper] += score;
         }
+    }
+  }
+
+  /// Multiplies what was summed by the factors of softmax().
+  LLAMAC_DEVICE void rescale(const float (&factor)[2]) {
+#pragma unroll
+    for (int n = 0; n < head / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        sums[n][i] *= factor[i / 2];
+  }
+
+  /// The weights of keys 16 k to 16 k + 15 as the left operand of the second
+  /// product: scores' fragments are that just as they are.
+  template <int tiles>
+  static LLAMAC_DEVICE void weightFragment(const float (&weights)[tiles][4],
+                                           int k, uint32_t (&fragment)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float *pair = &weights[2 * k + i / 2][i % 2 * 2];
+      fragment[i] = packKv<kv.format>(pair[0], pair[1]);
     }
   }
 

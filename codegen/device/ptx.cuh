@@ -133,6 +133,16 @@ LLAMAC_DEVICE float fma(float a, float b, float c LLAMAC_SIM_SITE) {
 #endif
 }
 
+/// The larger of two numbers, the other one where one is NaN: an instruction,
+/// where maxOf() of floats is two.
+LLAMAC_DEVICE float maximumNumber(float a, float b) {
+#ifdef LLAMAC_SIM
+  return __builtin_fmaxf(a, b);
+#else
+  return fmaxf(a, b);
+#endif
+}
+
 /// 2^x, to about 2 units in the last place; 0 for x = -inf.
 LLAMAC_DEVICE float exp2Approx(float x LLAMAC_SIM_SITE) {
   LLAMAC_PTX_PURE(float, "f",

@@ -441,11 +441,11 @@ LogicalResult AttentionConfigAttr::verify(
     int64_t splits, int64_t partial, int64_t rows, DictionaryAttr tiles) {
   const bool isSplit = family != AttentionFamily::Unsplit;
   const int64_t mostRows =
-      family == AttentionFamily::Merged ? llama::largestSize : 0;
+      family == AttentionFamily::SplitKv ? 0 : llama::largestSize;
   if (rows < 0 || rows > mostRows)
     return emitError() << "#kernel.attention_config expects rows of 0"
                        << (mostRows ? " to " + std::to_string(mostRows)
-                                    : " unless the launch merges")
+                                    : " where another launch merges")
                        << ", got " << rows;
   for (auto [name, size] :
        {std::pair("splits", splits), std::pair("partial", partial)})

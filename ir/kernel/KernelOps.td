@@ -213,8 +213,9 @@ def Kernel_AttentionConfigAttr : Kernel_Attr<"AttentionConfig", "attention_confi
     `unsplit` walks all keys of a row in turn. `split_kv` cuts the keys of the
     longest context into `splits` parts and leaves for each a partial result of
     `partial` numbers, which `kernel.attention_merge` merges. `merged` cuts them
-    likewise, and the launch merges the parts itself, in ascending order; where
-    its grid follows from the most rows of a launch, `rows` are these.
+    likewise, and the launch merges the parts itself, in ascending order. Where
+    its grid or its memory follows from the most rows of a launch, `rows` are
+    these.
     `tiles` are sizes that a target would choose otherwise.
   }];
   let parameters = (ins EnumParameter<Kernel_AttentionFamily>:$family,

@@ -133,6 +133,23 @@ static bool isBesideProduct(const Sass &sass, const SassLoop &loop, size_t at) {
                      });
 }
 
+/// The most exponentials that run between two waits for products, while those
+/// that the second waits for are under way.
+static int exponentialsBesideProducts(const Sass &sass) {
+  int most = 0, sinceWait = -1;
+  for (const SassInstruction &at : sass.instructions) {
+    if (at.is("WARPGROUP.DEPBAR")) {
+      most = std::max(most, sinceWait);
+      sinceWait = 0;
+    } else if (at.is("HGMMA")) {
+      sinceWait = -1;
+    } else if (at.is("MUFU.EX2") && sinceWait >= 0) {
+      ++sinceWait;
+    }
+  }
+  return most;
+}
+
 std::string brokenSassRules(const std::string &kernel,
                             const std::string &source, const Sass &sass) {
   std::string broken;
@@ -164,6 +181,13 @@ std::string brokenSassRules(const std::string &kernel,
     if (family.ahead && sass.count("ACQBULK") && !sass.count(family.ahead))
       absl::StrAppend(&broken, "no ", family.ahead, ": asks nothing ahead\n");
   }
+  // A lane has 32 scores of a tile of 64 x 64.
+  if (absl::StrContains(source, "attentionWgmma<") &&
+      !absl::StrContains(source, "ExpKind::Poly3"))
+    if (const int beside = exponentialsBesideProducts(sass); beside < 32)
+      absl::StrAppend(&broken, beside,
+                      " exponentials of a tile run beside products, expected "
+                      "32\n");
   const double perWeight = instructionsPerWeight(kernel, source, sass);
   for (const Bound &bound : bounds)
     if (bound.walk == walkOf(source, sass) &&

@@ -98,6 +98,20 @@ TEST(SassTest, RulesFindWhatBreaksThem) {
             "no UBLKPF: asks nothing ahead\n");
 }
 
+TEST(SassTest, TheSoftmaxRunsBesideProducts) {
+  std::string beside = "/*0000*/ WARPGROUP.DEPBAR.LE gsb0, 0x1 ;\n";
+  for (int i = 0; i < 32; ++i)
+    beside += "/*0010*/ MUFU.EX2 R1, R1 ;\n";
+  const std::string wait = "/*0020*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n";
+  const std::string source = "attentionWgmma<config>(";
+  EXPECT_EQ(brokenSassRules("x", source, parseSass(beside + wait)), "");
+  EXPECT_THAT(
+      brokenSassRules(
+          "x", source,
+          parseSass(beside + "/*0010*/ HGMMA.64x64x16.F32 R1, R1 ;\n" + wait)),
+      HasSubstr("0 exponentials of a tile run beside products"));
+}
+
 TEST(SassTest, InstructionsAreCountedForEachWeight) {
   // Six in the loop for two products of one row, one weight each, or of two.
   const Sass sass = parseSass(kernel);

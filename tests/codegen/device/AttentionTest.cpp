@@ -86,12 +86,12 @@ protected:
     DeviceBytes query(q), cached(pool), position(positions), owner(owners),
         pageOf(pageTable), out(q.size() * sizeof(float));
     if (form == Form::Wgmma) {
-      run("attention_wgmma", wgmmaAttentionShape(config), rows,
+      run("attention_wgmma", wgmmaAttentionShape(config, wholeBlocks), rows,
           {reads(query), reads(cached), reads(position), reads(owner),
            reads(pageOf), writes(out)},
           {wgmmaPoolMap(config, 1)});
     } else if (form == Form::Whole) {
-      run("attention_whole", attentionShape(config), rows,
+      run("attention_whole", attentionShape(config, wholeBlocks), rows,
           {reads(query), reads(cached), reads(position), reads(owner),
            reads(pageOf), writes(out)});
     } else {
@@ -147,6 +147,7 @@ protected:
   AttentionConfig config;
   std::vector<int> pageTable;
   int64_t splitBlocks = 64;
+  int64_t wholeBlocks = 3; ///< Fewer than there are runs.
 };
 
 TEST_P(AttentionTest, OneRowOfOneToken) {
@@ -166,6 +167,22 @@ TEST_P(AttentionTest, RowsOverTheEndsOfPagesAndTiles) {
     check(form, queries);
 }
 
+TEST_P(AttentionTest, RowsThatDecodeBesideAPrompt) {
+  std::vector<Query> queries = {{0, 319}, {2, 64}};
+  for (int i = 0; i < 45; ++i)
+    queries.push_back({1, 100 + i});
+  for (const Form form : wholeForms())
+    check(form, queries);
+}
+
+TEST_P(AttentionTest, MoreRunsThanABlockLooksAtInOneRound) {
+  std::vector<Query> queries;
+  for (int i = 0; i < 390; ++i)
+    queries.push_back({i % sequences, i / sequences % 7});
+  for (const Form form : wholeForms())
+    check(form, queries);
+}
+
 TEST_P(AttentionTest, SplitsOfRowsOfEveryLength) {
   check(Form::Split, {{0, 0}, {1, 63}, {2, 64}});
   check(Form::Split, {{2, 127}, {0, 200}, {1, 319}});
@@ -180,33 +197,42 @@ TEST_P(AttentionTest, BlocksShareSplitsOfMoreRowsThanAWarpCounts) {
 }
 
 TEST_P(AttentionTest, BitsDoNotDependOnTheNumberOfBlocks) {
-  const std::vector<Query> queries = {{2, 130}, {0, 319}, {1, 10}};
+  const std::vector<Query> queries = {{2, 130}, {0, 319}, {1, 10}, {1, 11}};
   const std::vector<uint16_t> pool = cache(queries);
   const std::vector<float> q =
       floats(queries.size() * config.heads * config.kv.headSize);
-  const std::vector<float> expected = attend(Form::Split, queries, q, pool);
-  for (const int64_t blocks : {1, 3, 1000}) {
-    splitBlocks = blocks;
-    EXPECT_EQ(attend(Form::Split, queries, q, pool), expected)
-        << blocks << " blocks";
+  std::vector<Form> forms = wholeForms();
+  forms.push_back(Form::Split);
+  for (const Form form : forms) {
+    const std::vector<float> expected = attend(form, queries, q, pool);
+    for (const int64_t blocks : {1, 2, 1000}) {
+      splitBlocks = wholeBlocks = blocks;
+      EXPECT_EQ(attend(form, queries, q, pool), expected)
+          << blocks << " blocks";
+    }
   }
 }
 
-TEST_P(AttentionTest, SplitsAreJoinedTheSameBesideAnyRows) {
-  const std::vector<Query> queries = {{2, 300}, {0, 31}, {1, 319}};
+TEST_P(AttentionTest, ARowHasTheSameBitsBesideAnyRows) {
+  const std::vector<Query> queries = {{2, 300}, {0, 31},  {1, 316},
+                                      {1, 317}, {1, 318}, {1, 319}};
   const std::vector<uint16_t> pool = cache(queries);
   const size_t width = config.heads * config.kv.headSize;
   const std::vector<float> q = floats(queries.size() * width);
-  const std::vector<float> together = attend(Form::Split, queries, q, pool);
-  for (size_t row = 0; row < queries.size(); ++row) {
-    const std::vector<float> alone =
-        attend(Form::Split, {queries[row]},
-               {q.begin() + static_cast<ptrdiff_t>(row * width),
-                q.begin() + static_cast<ptrdiff_t>((row + 1) * width)},
-               pool);
-    for (size_t i = 0; i < width; ++i)
-      ASSERT_EQ(alone[i], together[row * width + i])
-          << "row " << row << " element " << i;
+  std::vector<Form> forms = wholeForms();
+  forms.push_back(Form::Split);
+  for (const Form form : forms) {
+    const std::vector<float> together = attend(form, queries, q, pool);
+    for (size_t row = 0; row < queries.size(); ++row) {
+      const std::vector<float> alone =
+          attend(form, {queries[row]},
+                 {q.begin() + static_cast<ptrdiff_t>(row * width),
+                  q.begin() + static_cast<ptrdiff_t>((row + 1) * width)},
+                 pool);
+      for (size_t i = 0; i < width; ++i)
+        ASSERT_EQ(alone[i], together[row * width + i])
+            << "row " << row << " element " << i;
+    }
   }
 }
 

@@ -59,7 +59,8 @@ constexpr AttentionConfig attention(const ModelCase &model) {
           .heads = model.heads,
           .scale = attentionScale(model.headSize),
           .splits = model.splits,
-          .minSplitTokens = model.minSplitTokens};
+          .minSplitTokens = model.minSplitTokens,
+          .maxRows = 512};
 }
 
 /// What unpacks blocks has registers for fewer chunks beside many sums.

@@ -166,8 +166,8 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"wgmma_down", wgmma(model.width, model.hidden)},
           {"wgmma_deep", wgmma(model.width, cases::deep)},
           {"wgmma_head", wgmma(model.vocabulary, model.width)},
-          {"attention_wgmma", wgmmaAttentionShape(attention).sharedBytes},
-          {"attention_whole", attentionShape(attention).sharedBytes},
+          {"attention_wgmma", wgmmaAttentionShape(attention, 1).sharedBytes},
+          {"attention_whole", attentionShape(attention, 1).sharedBytes},
           {"attention_split", attentionSplitShape(attention, 1).sharedBytes}};
 }
 

@@ -194,7 +194,7 @@ LLAMAC_KERNEL(wgmma_head, launchShape(wgmmaHead))
 
 constexpr AttentionConfig attending = cases::attention(model);
 
-LLAMAC_KERNEL(attention_whole, attentionShape(attending))
+LLAMAC_KERNEL(attention_whole, attentionShape(attending, 1))
 (const float *q, const void *pool, const int *positions, const int *sequences,
  const int *pageTable, float *out, int rows) {
   attention<attending>(
@@ -210,7 +210,7 @@ LLAMAC_DEVICE void attendByWgmma(int rows, const TensorMap &pool,
     attentionWgmma<config>(rows, pool, args);
 }
 
-LLAMAC_KERNEL(attention_wgmma, wgmmaAttentionShape(attending))
+LLAMAC_KERNEL(attention_wgmma, wgmmaAttentionShape(attending, 1))
 (const float *q, const void *pool, const int *positions, const int *sequences,
  const int *pageTable, float *out, LLAMAC_TENSOR_MAP(poolMap), int rows) {
   attendByWgmma<attending>(

@@ -804,7 +804,7 @@ func.func private @attention_family() attributes {config = #kernel.attention_con
 
 // -----
 
-// expected-error @below {{#kernel.attention_config expects rows of 0 unless the launch merges, got 4}}
+// expected-error @below {{#kernel.attention_config expects rows of 0 where another launch merges, got 4}}
 func.func private @attention_rows() attributes {config = #kernel.attention_config<family = split_kv, splits = 1, partial = 1, rows = 4>}
 
 // -----
