@@ -186,12 +186,12 @@ static std::vector<Tiles> wgmmaCandidates(Operation *op,
   if (weightsOfProduct(op) == 2)
     panels = {2};
   std::vector<Knob> knobs = {{"panels", panels}, {"cluster", {1, 2}}};
-  // Workspace is that of the op's own splits.
-  if (const int64_t splits = wgmmaConfig(op, options).splits;
-      matmulAttr(op).getRowBlock() == 0)
+  const cuda::WgmmaConfig own = wgmmaConfig(op, options);
+  if (own.batchRows == 0)
     knobs.push_back({"panelOutputs", {64, 128}});
-  else if (splits > 1)
-    knobs.push_back({"splits", {std::max<int64_t>(2, splits / 2), splits}});
+  // Workspace is that of the op's own splits.
+  if (own.splits > 1)
+    knobs.push_back({"splits", {std::max(2, own.splits / 2), own.splits}});
   std::vector<Tiles> all = grid(knobs);
   llvm::erase_if(all, [&](const Tiles &tiles) {
     return !isLegalWgmma(wgmmaConfig(*copyWith(op, tiles), options));

@@ -237,13 +237,30 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
   return config;
 }
 
-/// A tile of prompts takes as long as its outputs, and as copying its rows of
-/// the input, which is worth about 128 outputs where L2 gives 30 bytes a cycle
-/// to each multiprocessor; tiles are made in waves.
-static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t tiles,
+/// How many blocks may share the depth of a tile.
+static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
+
+static int64_t slicesOfSplit(const cuda::WgmmaConfig &config) {
+  return cuda::divideUp(cuda::divideUp(config.depth, cuda::wgmmaSlice),
+                        config.splits);
+}
+
+/// A slice of a tile of prompts takes as long as its outputs, four cycles of
+/// the tensor cores each, and as copying its rows of the input, which is worth
+/// about 128 outputs where L2 gives 30 bytes a cycle to each multiprocessor.
+/// Sums of several splits are stored, and read by the last block, at 40 bytes a
+/// cycle. Tiles are made in waves.
+static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t rows,
                       const GpuSpec &gpu) {
+  const int64_t tiles = cuda::divideUp(rows, cuda::wgmmaRows) *
+                        cuda::wgmmaTiles(config) * config.splits;
   const int64_t waves = cuda::divideUp(tiles, gpu.multiprocessors);
-  return waves * (int64_t{config.panels} * config.panelOutputs + 128);
+  const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
+  constexpr int64_t mergeOfOutput = cuda::wgmmaRows * 4 / 40 / 4;
+  return waves *
+         (slicesOfSplit(config) * (outputs + 128) +
+          (config.splits > 1 ? (config.splits + 1) * outputs * mergeOfOutput
+                             : 0));
 }
 
 cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
@@ -251,28 +268,28 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
                                    int weights, int64_t rows,
                                    const GpuSpec &gpu) {
   cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
-  const int64_t rowBlocks = cuda::divideUp(rows, cuda::wgmmaRows);
   int64_t bestTime = INT64_MAX;
   // From the largest: of equals it reads the least.
-  for (const auto &[panels, panelOutputs] :
-       {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
-        std::pair(1, 64)}) {
-    if (panels < weights)
-      continue;
-    cuda::WgmmaConfig config = best;
-    config.panels = panels;
-    config.panelOutputs = panelOutputs;
-    if (stagesOf(config, gpu) < fewestStages)
-      continue;
-    const int64_t time =
-        timeOf(config, rowBlocks * cuda::wgmmaTiles(config), gpu);
-    if (time < bestTime) {
-      best = config;
-      bestTime = time;
+  for (const int splits : splitCounts)
+    for (const auto &[panels, panelOutputs] :
+         {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
+          std::pair(1, 64)}) {
+      if (panels < weights)
+        continue;
+      cuda::WgmmaConfig config = wgmmaProduct(format, outputs, depth, weights);
+      config.panels = panels;
+      config.panelOutputs = panelOutputs;
+      config.splits = splits;
+      config.cluster = cuda::wgmmaTiles(config) > 1 ? 2 : 1;
+      partitionWgmmaTiles(config, rows, gpu);
+      if (!isLegalWgmma(config))
+        continue;
+      const int64_t time = timeOf(config, rows, gpu);
+      if (time < bestTime) {
+        best = config;
+        bestTime = time;
+      }
     }
-  }
-  best.cluster = cuda::wgmmaTiles(best) > 1 ? 2 : 1;
-  partitionWgmmaTiles(best, rows, gpu);
   return best;
 }
 
@@ -280,11 +297,9 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
 /// together and one alone, 4,000 and 40 bytes a cycle; a tile that begins costs
 /// as much as 16 KB, and what adds up sums another 32 KB.
 static int64_t batchTimeOf(const cuda::WgmmaConfig &config) {
-  const int64_t slices = cuda::divideUp(
-      cuda::divideUp(config.depth, cuda::wgmmaSlice), config.splits);
   const int64_t bytes =
-      slices * (cuda::wgmmaInputBytes(config) / config.cluster +
-                config.panels * cuda::wgmmaPackedBytes(config)) +
+      slicesOfSplit(config) * (cuda::wgmmaInputBytes(config) / config.cluster +
+                               config.panels * cuda::wgmmaPackedBytes(config)) +
       16 * 1024 + (config.splits > 1 ? 32 * 1024 : 0);
   const int64_t items =
       config.splits * cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
@@ -299,7 +314,7 @@ cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
   cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
   int64_t bestTime = INT64_MAX;
   for (const int panels : {2, 1})
-    for (const int splits : {1, 2, 3, 4, 6, 8}) {
+    for (const int splits : splitCounts) {
       if (panels < weights)
         continue;
       cuda::WgmmaConfig config = best;
@@ -323,12 +338,7 @@ cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
 
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
   const int64_t slices = cuda::divideUp(config.depth, cuda::wgmmaSlice);
-  // Two warpgroups that multiply, beside one that unpacks, have no registers to
-  // store as many sums; nor has one that has those of two weights.
-  const bool spills =
-      config.splits > 1 && config.batchRows == 128 &&
-      (cuda::wgmmaProductThreads(config) == 512 || config.weights == 2);
-  return !spills && config.stages >= fewestStages &&
+  return config.stages >= fewestStages &&
          (config.cluster == 1 || cuda::wgmmaTiles(config) > 1) &&
          // Every split has a slice.
          config.splits <=
@@ -338,12 +348,12 @@ bool isLegalWgmma(const cuda::WgmmaConfig &config) {
 cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
-  const int64_t batch = attr.getRowBlock();
-  const int64_t rows = batch ? batch : options.maxPrefill;
-  cuda::WgmmaConfig config = (batch ? chooseBatchTiles : chooseWgmmaTiles)(
-      deviceWeightOf(parts.front()).format,
-      llvm::to_vector(llvm::map_range(parts, rowsOf)), widthOf(parts.front()),
-      weights, rows, options.gpu);
+  const int64_t rows = attr.getRowBlock();
+  cuda::WgmmaConfig config =
+      (rows <= maxBatchRows ? chooseBatchTiles : chooseWgmmaTiles)(
+          deviceWeightOf(parts.front()).format,
+          llvm::to_vector(llvm::map_range(parts, rowsOf)),
+          widthOf(parts.front()), weights, rows, options.gpu);
   setTiles(config, attr);
   partitionWgmmaTiles(config, rows, options.gpu);
   return config;

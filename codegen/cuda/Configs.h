@@ -77,6 +77,10 @@ cuda::StreamConfig streamConfig(mlir::Operation *op,
 /// rows 4.5 and 10 % faster so.
 bool nextBeginsLate(mlir::Operation *op, const CudaTargetOptions &options);
 
+/// The fewest and the most rows that a batch of sm_90a has, the columns of its
+/// products: sums of more fill the registers.
+constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
+
 cuda::WgmmaConfig wgmmaConfig(mlir::Operation *op,
                               const CudaTargetOptions &options);
 

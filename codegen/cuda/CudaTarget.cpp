@@ -86,10 +86,6 @@ static constexpr int64_t maxGemvRows = 4;
 /// the weights do; tiles of prefill read it once for 64 outputs and more.
 static constexpr int64_t maxGemvMmaRows = 16;
 
-/// The fewest and the most rows that a batch of sm_90a has, the columns of its
-/// products: sums of more fill the registers.
-static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
-
 /// The most rows of a step that attends by splits whatever its rows are, and of
 /// one that has a row of each sequence.
 static constexpr int64_t maxMixedDecodeRows = 32;
@@ -103,6 +99,7 @@ std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
           {"decode32", maxMixedDecodeRows, maxMixedDecodeRows},
           {"decode64", 64, 64, /*decodeOnly=*/true},
           {"decode128", maxDecodeRows, maxDecodeRows, /*decodeOnly=*/true},
+          {"decode256", 256, 256},
           {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
@@ -119,7 +116,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
           kernel::MatmulFamily::Wgmma,
           maxRows <= maxBatchRows
               ? std::max<int64_t>(minBatchRows, llvm::PowerOf2Ceil(maxRows))
-              : 0);
+              : maxRows);
     return maxRows <= maxGemvMmaRows
                ? config(kernel::MatmulFamily::GemvMma, maxRows)
                : config(kernel::MatmulFamily::Gemm, 0);
@@ -128,11 +125,11 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   if (!attention)
     return {};
   // Few rows, which are mostly of as many sequences, fill a GPU only by
-  // split-KV.
+  // split-KV. For more, programs share one kernel.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Unsplit, 0, 0, maxRows,
-        /*tiles=*/{});
+        context, kernel::AttentionFamily::Unsplit, 0, 0,
+        targetOptions.maxPrefill, /*tiles=*/{});
   const cuda::AttentionConfig config =
       splitAttentionConfig(attention, maxRows, targetOptions);
   return kernel::AttentionConfigAttr::get(

@@ -52,71 +52,45 @@ template <WgmmaConfig config> struct WgmmaMath {
   static constexpr int productSums = config.panels * panelSums / products;
 
   WgmmaSlices<config> slices;
-  int row;  ///< The lane's first one in the tile; the other is 8 further.
-  int pair; ///< The columns that it has of eight: 2 * pair and the next.
+  int row;    ///< The lane's first one in the tile; the other is 8 further.
+  int output; ///< Its first pair of outputs; every eight have another.
 
   LLAMAC_DEVICE explicit WgmmaMath(const Ring &ring)
       : slices(ring, Ring::mathWarp() / 4 * 64 * 128, 0) {
     row = Ring::mathWarp() * 16 + laneIndex() / 4;
-    pair = laneIndex() % 4;
+    output = laneIndex() % 4 * 2;
+  }
+
+  static constexpr int panelPairs = config.panelOutputs / 8;
+  static constexpr int rowPairs = config.panels / config.weights * panelPairs;
+  static constexpr int pairs = 2 * rowPairs;
+  /// What unpacks weights leaves registers for few pairs at a time, and so do
+  /// the loads of several splits.
+  static constexpr int batch =
+      Ring::unpacks ? 4 : (config.splits > 1 ? 8 : 16) / config.weights;
+
+  static LLAMAC_DEVICE constexpr int rowStep(int i) { return i / rowPairs * 8; }
+  static LLAMAC_DEVICE constexpr int outputStep(int i) {
+    return i % rowPairs * 8;
   }
 
   template <class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
-                              const Epilogue &epilogue, const WgmmaSplits &) {
+                              const Epilogue &epilogue,
+                              const WgmmaSplits &splits) {
     float sums[products][productSums];
     slices.multiply(tile, [&](uint64_t x, uint64_t w, bool adds) {
 #pragma unroll
       for (int i = 0; i < products; ++i)
         wgmmaBf16(sums[i], x, w + i * (wgmmaPanelBytes(config) / 16), adds);
     });
-    finish(rows, sums, tile, epilogue);
-  }
-
-  template <class Epilogue>
-  LLAMAC_DEVICE void
-  finish(int rows, const float (&sums)[products][productSums],
-         const WgmmaTile &tile, const Epilogue &epilogue) const {
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const long at = tile.firstRow + row + 8 * upper;
-      if (at >= rows)
-        continue;
-      // The extras of a batch of pairs are on their way before its first result
-      // is stored. What unpacks weights leaves registers for few.
-      constexpr int outputPanels = config.panels / config.weights;
-      constexpr int pairs = config.panelOutputs / 8;
-      constexpr int batch = Ring::unpacks ? 4 : 16 / config.weights;
-      static_assert(pairs % batch == 0 || pairs < batch);
-#pragma unroll
-      for (int panel = 0; panel < outputPanels; ++panel)
-#pragma unroll
-        for (int first = 0; first < pairs; first += batch) {
-          auto columnOf = [&](int i) {
-            return tile.firstOutput + panel * config.panelOutputs +
-                   8 * (first + i) + 2 * pair;
-          };
-          ExtrasOf<Epilogue> extras[batch];
-#pragma unroll
-          for (int i = 0; i < minOf(batch, pairs); ++i)
-            if (columnOf(i) < tile.outputs)
-              extras[i] = extrasOf(epilogue, at, columnOf(i));
-#pragma unroll
-          for (int i = 0; i < minOf(batch, pairs); ++i) {
-            F32x2 acc[config.weights];
-#pragma unroll
-            for (int w = 0; w < config.weights; ++w) {
-              const int number =
-                  (panel + w) * panelSums + 4 * (first + i) + 2 * upper;
-              const float *sum =
-                  &sums[number / productSums][number % productSums];
-              acc[w] = {sum[0], sum[1]};
-            }
-            if (columnOf(i) < tile.outputs)
-              applyEpilogue(epilogue, at, columnOf(i), acc, extras[i]);
-          }
-        }
-    }
+    WgmmaResults<config, WgmmaMath>(*this, rows, tile)
+        .give(epilogue, splits, [&](int w, int i) {
+          const int number =
+              w * panelSums + i % rowPairs * 4 + i / rowPairs * 2;
+          const float *sum = &sums[number / productSums][number % productSums];
+          return F32x2{sum[0], sum[1]};
+        });
   }
 };
 
@@ -125,8 +99,7 @@ template <WgmmaConfig config> class WgmmaProduct {
   using Ring = WgmmaRing<config>;
   static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
   static_assert(config.weights == 1 || config.panels == 2);
-  static_assert(config.batchRows ? config.panelOutputs == 64
-                                 : config.splits == 1);
+  static_assert(!config.batchRows || config.panelOutputs == 64);
   static_assert(isPackableDepth(config.format, config.depth));
 
   struct Weights {

@@ -28,8 +28,9 @@ namespace llamac::cuda {
 /// odd number of tiles rows of x, along the outputs.
 ///
 /// Of a batch weights are the operand A, 64 outputs of a panel, and a tile has
-/// `batchRows` rows. `splits` blocks share the depth of a tile, and `cluster`
-/// neighbours along the outputs rows of x.
+/// `batchRows` rows. `cluster` neighbours along the outputs share rows of x.
+///
+/// `splits` blocks share the depth of a tile.
 struct WgmmaConfig {
   WeightFormat format;
   long parts[3];

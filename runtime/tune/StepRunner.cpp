@@ -25,9 +25,12 @@ std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
     --smaller;
   const int64_t least =
       smaller == 0 ? 1 : plan.programs[smaller - 1]->maxRows + 1;
-  // Prefill is of one prompt, from the longest past to none, and decode appends
-  // to the tokens it has: so no token is computed twice.
-  const bool isPrefill = program != 0 && program + 1 == plan.programs.size();
+  // Prefill is of prompts, from the longest past to none, and decode appends to
+  // the tokens it has: so no token is computed twice. A program for more rows
+  // than there are sequences is for prompts.
+  const bool isLast = program != 0 && program + 1 == plan.programs.size();
+  const bool isPrefill =
+      !of.decodeOnly && (isLast || least > plan.kv->maxSequences);
   std::vector<std::pair<int64_t, int64_t>> shapes = {
       {most, 0},
       {37, 70},
@@ -37,14 +40,15 @@ std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
     shapes = {shapes[2], shapes[1], shapes[0]};
   std::vector<StepPlan> steps;
   for (const auto &[asked, before] : shapes) {
-    const int64_t rows =
-        std::min(std::clamp(asked, least, most),
-                 isPrefill ? plan.context
-                           : std::min(plan.kv->maxSequences, of.maxOutputRows));
-    const int64_t tokens = isPrefill ? rows : 1;
-    if (rows >= least)
+    const int64_t rows = std::clamp(asked, least, most);
+    const int64_t tokens = isPrefill ? std::min(rows, plan.context) : 1;
+    // As many prompts as make a step of the program.
+    const int64_t sequences =
+        std::min({(rows - 1) / tokens + 1, most / tokens, plan.kv->maxSequences,
+                  of.maxOutputRows});
+    if (sequences * tokens >= least)
       steps.push_back(
-          {rows / tokens, std::min(before, plan.context - tokens), tokens});
+          {sequences, std::min(before, plan.context - tokens), tokens});
   }
   return steps;
 }

@@ -22,11 +22,17 @@ static cuda::WgmmaConfig choose(std::initializer_list<int64_t> outputs,
                           defaultGpuSpec());
 }
 
-TEST(WgmmaTilesTest, FewTilesAreMadeSmallUntilTheyFillTheGpu) {
-  // Llama 3.2 1B, 512 rows: 128 tiles of 64 outputs rather than 32 of 256.
+TEST(WgmmaTilesTest, FewTilesAreMadeSmallOrShareTheirDepth) {
+  // Llama 3.2 1B, 512 rows: 64 tiles of 128 outputs, of which two blocks have
+  // half of the depth each, rather than 32 of 256.
   const cuda::WgmmaConfig out = choose({2048}, 2048, 1, 512);
-  EXPECT_EQ(cuda::wgmmaTileOutputs(out), 64);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(out), 128);
+  EXPECT_EQ(out.splits, 2);
   EXPECT_EQ(out.blocks, 128);
+  // Llama 3.1 8B, 256 rows: 32 tiles with a depth of 14,336, and 2,048 rows,
+  // whose tiles are enough.
+  EXPECT_EQ(choose({4096}, 14336, 1, 256).splits, 4);
+  EXPECT_EQ(choose({4096}, 14336, 1, 2048).splits, 1);
   // Query, key and value together.
   EXPECT_EQ(cuda::wgmmaTileOutputs(choose({2048, 512, 512}, 2048, 1, 512)),
             128);
@@ -112,9 +118,6 @@ TEST(WgmmaTilesTest, EveryChoiceForABatchFits) {
                       defaultGpuSpec().blockSharedBytes);
             EXPECT_GT(config.blocks, 0);
             EXPECT_EQ(config.blocks % config.cluster, 0);
-            // What 128 rows have no registers for.
-            if (rows == 128 && weights == 2)
-              EXPECT_EQ(config.splits, 1);
           }
 }
 

@@ -348,6 +348,8 @@ const std::vector<WrapperCase> &wrapperCases() {
        EXPECT_EACH(fmaOfHalves(a, b, c))},
       {"fmaOfFloats", Input::Positive, Match::Exact,
        EXPECT_EACH(asBits(std::fma(asFloat(a), asFloat(b), asFloat(c))))},
+      {"largerNumber", Input::Floats, Match::Exact,
+       EXPECT_EACH(asBits(std::fmax(asFloat(a), asFloat(b))))},
       {"powerOfTwo", Input::Floats, Match::Float,
        EXPECT_EACH(asBits(static_cast<float>(std::exp2(double{asFloat(a)}))))},
       {"reciprocal", Input::Floats, Match::Float,

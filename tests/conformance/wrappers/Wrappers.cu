@@ -81,6 +81,9 @@ WRAPPER(fmaOfFloats) {
   FOR_EACH out[i] = asBits(
       llamac::fma(asFloat(in[i]), asFloat(in[i + 256]), asFloat(in[i + 512])));
 }
+WRAPPER(largerNumber) {
+  FOR_EACH out[i] = asBits(maximumNumber(asFloat(in[i]), asFloat(in[i + 256])));
+}
 WRAPPER(powerOfTwo) { FOR_EACH out[i] = asBits(exp2Approx(asFloat(in[i]))); }
 WRAPPER(reciprocal) { FOR_EACH out[i] = asBits(rcpApprox(asFloat(in[i]))); }
 WRAPPER(reciprocalRoot) {

@@ -1,0 +1,159 @@
+//===- wgmma_results.cuh - What wgmma's sums become -------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The sums of a tile, which lie in the registers of the lanes that multiplied
+// it, go to the epilogue in pairs of neighbouring outputs of one row.
+//
+// Few tiles would leave multiprocessors idle, so several blocks may share the
+// depth of one. Each stores its sums; the last to come adds up all of them, in
+// the order of the depth: a result has the same bits whoever comes last.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_WGMMA_RESULTS_CUH
+#define LLAMAC_CODEGEN_DEVICE_WGMMA_RESULTS_CUH
+
+#include "llamac/arrivals.cuh"
+#include "llamac/vmath.cuh"
+#include "llamac/wgmma_ring.cuh"
+
+#if LLAMAC_HAS_SM90A
+
+namespace llamac::cuda {
+
+/// Where the blocks of a tile put their sums, and count themselves.
+struct WgmmaSplits {
+  float *partials = nullptr;
+  uint32_t *counters = nullptr;
+};
+
+/// The results of a tile. `Math` says which pairs of outputs a lane has: the
+/// first, of row math.row and output math.output in the tile, and Math::pairs
+/// altogether; pair i is Math::rowStep(i) rows and Math::outputStep(i) outputs
+/// further. Math::batch of them find registers on their way to the epilogue.
+template <WgmmaConfig config, class Math> struct WgmmaResults {
+  static constexpr int weights = config.weights;
+  static constexpr int pairs = Math::pairs;
+  static constexpr int batch = Math::batch;
+  static_assert(pairs % batch == 0);
+
+  int row;        ///< Of the lane's first pair in the launch.
+  long column;    ///< Its output, of its part.
+  int rowsBehind; ///< Rows, and outputs, that there are from it on.
+  int outputsBehind;
+  const WgmmaTile &tile;
+
+  LLAMAC_DEVICE WgmmaResults(const Math &math, int rows, const WgmmaTile &tile)
+      : row(tile.firstRow + math.row), column(tile.firstOutput + math.output),
+        rowsBehind(rows - row),
+        outputsBehind(static_cast<int>(tile.outputs - column)), tile(tile) {}
+
+  /// Finishes the tile, or the block's split of it: sumOf(w, i) is what the
+  /// lane has of weight `w` for its pair `i`.
+  template <class Epilogue, class SumOf>
+  LLAMAC_DEVICE void give(const Epilogue &epilogue, const WgmmaSplits &splits,
+                          const SumOf &sumOf) const {
+    if constexpr (config.splits > 1)
+      merge(epilogue, splits, sumOf);
+    else
+      finish<0>(epilogue, [&]<int first>(F32x2(&sums)[batch][weights]) {
+#pragma unroll
+        for (int i = 0; i < batch; ++i)
+#pragma unroll
+          for (int w = 0; w < weights; ++w)
+            sums[i][w] = sumOf(w, first + i);
+      });
+  }
+
+private:
+  /// Calls visit(i) for those of the lane's pairs from `first` on, `count` of
+  /// them, that are there.
+  template <int first, int count, class Visit>
+  LLAMAC_DEVICE void eachPair(const Visit &visit) const {
+#pragma unroll
+    for (int i = first; i < first + count; ++i)
+      if (Math::rowStep(i) < rowsBehind && Math::outputStep(i) < outputsBehind)
+        visit(i);
+  }
+
+  /// Hands the sums from pair `first` on to the epilogue, a batch of pairs at a
+  /// time, which load<first>(sums) brings. The extras of a batch are on their
+  /// way before its first result is stored.
+  template <int first, class Epilogue, class Load>
+  LLAMAC_DEVICE void finish(const Epilogue &epilogue, const Load &load) const {
+    F32x2 sums[batch][weights];
+    load.template operator()<first>(sums);
+    // Registers that are only written where a pair is there would be live from
+    // the kernel's beginning on.
+    ExtrasOf<Epilogue> extras[batch] = {};
+    eachPair<first, batch>([&](int i) {
+      extras[i - first] = extrasOf(epilogue, row + Math::rowStep(i),
+                                   column + Math::outputStep(i));
+    });
+    eachPair<first, batch>([&](int i) {
+      applyEpilogue(epilogue, row + Math::rowStep(i),
+                    column + Math::outputStep(i), sums[i - first],
+                    extras[i - first]);
+    });
+    if constexpr (first + batch < pairs)
+      finish<first + batch>(epilogue, load);
+  }
+
+  /// Stores the block's sums of a tile, f32 [rows][splits][weights][outputs].
+  /// The last of its blocks finishes it.
+  template <class Epilogue, class SumOf>
+  LLAMAC_DEVICE void merge(const Epilogue &epilogue, const WgmmaSplits &splits,
+                           const SumOf &sumOf) const {
+    if (tile.firstOutput >= tile.outputs)
+      return; // It is there for its neighbour alone, and has no counter.
+    constexpr long outputs = wgmmaOutputs(config);
+    constexpr long splitFloats = weights * outputs;
+    constexpr long rowFloats = config.splits * splitFloats;
+    const long before = tile.part == 0   ? 0
+                        : tile.part == 1 ? config.parts[0]
+                                         : config.parts[0] + config.parts[1];
+    // The lane's first pair of the first split; others are at constants.
+    float *const firstSum = splits.partials + row * rowFloats + before + column;
+    auto offsetOf = [](int w, int i) {
+      return Math::rowStep(i) * rowFloats + w * outputs + Math::outputStep(i);
+    };
+    float *const own = firstSum + tile.split * splitFloats;
+    eachPair<0, pairs>([&](int i) {
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+        store2(own + offsetOf(w, i), sumOf(w, i));
+    });
+    constexpr int threads = wgmmaMathWarpsOf(config) * 32;
+    if (!arrivesLast(splits.counters + tile.number, config.splits,
+                     threadIdx.x == wgmmaProductThreads(config) - threads,
+                     [] { barrierSync(1, threads); }))
+      return;
+    finish<0>(epilogue, [&]<int first>(F32x2(&sums)[batch][weights]) {
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+#pragma unroll
+        for (int w = 0; w < weights; ++w)
+          sums[i][w] = {0, 0};
+#pragma unroll 2
+      for (int split = 0; split < config.splits; ++split)
+        eachPair<first, batch>([&](int i) {
+#pragma unroll
+          for (int w = 0; w < weights; ++w)
+            sums[i - first][w] =
+                sums[i - first][w] +
+                load2(firstSum + split * splitFloats + offsetOf(w, i));
+        });
+    });
+  }
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_HAS_SM90A
+
+#endif // LLAMAC_CODEGEN_DEVICE_WGMMA_RESULTS_CUH
