@@ -35,6 +35,9 @@ GAP = 3.15e-6
 # Bytes a second that launches of a kind take where memory is no limit: requests in flight, and what is computed.
 TAKEN = {"stream": 4.7e12, "batch": 4.7e12, "gemv_mma": 3.3e12, "attention": 2.9e12}
 
+# Multiply-adds a second of products by tensor cores, twice: what cuBLAS reached for those of 8B on an H200.
+TENSOR = 660e12
+
 # Programs that take no rows of prompts.
 DECODE_ONLY = ("decode64", "decode128")
 
@@ -147,9 +150,9 @@ def plan_of(llamac, model):
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def seconds_of_bytes(count, read, taken):
-    """Memory and the kernel each limit the other's share of the time, the more the nearer they are."""
-    return count * (read**-4 + taken**-4) ** 0.25
+def seconds_of(count, read, taken, operations=0.0):
+    """Memory, the kernel and tensor cores each limit the others' share of the time, the more the nearer they are."""
+    return (count**4 * (read**-4 + taken**-4) + (operations / TENSOR) ** 4) ** 0.25
 
 
 @dataclass
@@ -171,7 +174,8 @@ def step_of(launches, point, gpu):
     for launch in launches:
         count = launch.weights * BITS[point.weights] / 8 + launch.norms + point.rows * point.tokens * launch.keys
         floor = count / READ[gpu]
-        beyond = seconds_of_bytes(count, READ[gpu], TAKEN[launch.kind]) - floor
+        operations = 2 * point.rows * launch.weights
+        beyond = seconds_of(count, READ[gpu], TAKEN[launch.kind], operations) - floor
         step.floor += floor
         step.gaps += GAP
         if launch.keys:
@@ -182,7 +186,7 @@ def step_of(launches, point, gpu):
 
 
 def predict(llamac, point, gpu, of_then=False):
-    program = "decode" if point.rows == 1 else "decode16"
+    program = "decode" if point.rows == 1 else f"decode{max(16, point.rows)}"
     launches = launches_of(plan_of(llamac, point.model), program)
     if of_then:
         launches = [then for launch in launches if (then := launch.of_then())]
@@ -213,6 +217,15 @@ def counted_steps(llamac, model, weights, rows):
     text = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     lines = re.findall(r"^(\w+): (\d+) launches, .*, expected (\S+) us$", text, re.M)
     return [Counted(name, int(launches), float(us)) for name, launches, us in lines]
+
+
+def steps_of_many(llamac, cases=(("1B", "bf16"), ("8B", "bf16"), ("8B", "q8_0"), ("8B", "q4_0"))):
+    """Steps of more and more sequences, and how much longer than one of one they take."""
+    counts, rows = (1, 16, 64, 128, 256), []
+    for model, weights in cases:
+        steps = [1e3 * predict(llamac, Point(model, weights, count, 512), "H200").total for count in counts]
+        rows.append([model, weights, *(f"{step:.2f} ({step / steps[0]:.2f})" for step in steps)])
+    return table(["model", "weights", *(str(count) for count in counts)], rows)
 
 
 def invariance(llamac, cases=(("1B", "bf16"), ("8B", "q4_0"))):
@@ -321,8 +334,17 @@ def page(llamac):
     for point, mark in MARKS:
         step = predict(llamac, point, "H200")
         rows.append([*named(point), f"{mark:g}", f"{1e3 * step.total:.2f}", *terms(step), excess(step, mark)])
-    return text + table(head, rows) + INVARIANCE + invariance(llamac)
+    return text + table(head, rows) + MANY + steps_of_many(llamac) + INVARIANCE + invariance(llamac)
 
+
+MANY = """
+## Steps of many sequences
+
+Milliseconds of a step of so many sequences with 512 tokens each on an H200, and how many times a
+step of one it takes. Products take at most {tensor:.0f} TFLOP/s, which is cuBLAS's for those of 8B.
+What unpacks weights is not counted: `scripts/tensor_cycles.py` says what bounds the products.
+
+""".format(tensor=TENSOR / 1e12)
 
 INVARIANCE = """
 ## What batch invariance costs

@@ -341,7 +341,7 @@ static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   // A warpgroup reads 64 rows and all outputs; a cluster's blocks copy the rows
   // or the weights together.
   return {.weightRows = cuda::wgmmaTileRows(config),
-          .rowBytes = config.depth * 2 / config.cluster,
+          .rowBytes = config.depth * 2 / (config.cluster * config.splits),
           .bytesInFlight =
               int64_t{config.stages - 1} * cuda::wgmmaStageBytes(config),
           .occupancy = cuda::wgmmaMinBlocks(config),

@@ -57,7 +57,8 @@ class Steps(unittest.TestCase):
             gpu_model.TAKEN[kind] = rate
             self.assertGreater(getattr(slower, term), getattr(step, term), kind)
         # The smooth limit of two is below each of them.
-        self.assertGreater(gpu_model.seconds_of_bytes(1e9, 3e12, 4e12), 1e9 / 3e12)
+        self.assertGreater(gpu_model.seconds_of(1e9, 3e12, 4e12), 1e9 / 3e12)
+        self.assertGreater(gpu_model.seconds_of(1e9, 3e12, 4e12, 1e12), 1e12 / gpu_model.TENSOR)
 
 
 if __name__ == "__main__":
