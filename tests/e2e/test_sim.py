@@ -7,6 +7,7 @@
     test_sim.py Tokens            greedy answers and logits against the reference
     test_sim.py CheckedFormats    every kernel variant in checked mode, two schedules
     test_sim.py CheckedShapes     the same for every way that attention is cut
+    test_sim.py Fidelity          a prompt's distributions against plain execution in bf16
     test_sim.py Draws             drawn answers, sampled by the plan
     test_sim.py Plans             plans for sim, and what goes wrong
 """
@@ -20,8 +21,8 @@ support.require("numpy", "gguf", "safetensors")
 
 import numpy as np
 
-from llama_numpy import Config
-from make_model import quantise, random_weights, write_gguf, write_meta
+from llama_numpy import Config, forward, rms_norm, rope, rope_frequencies, silu, softmax_attention
+from make_model import quantise, random_weights, round_to, write_gguf, write_meta
 
 # Largest difference over the largest |logit|: prefill rounds to bf16 what it
 # multiplies.
@@ -78,6 +79,64 @@ def _add_tokens(name, config, weights):
 _every = [(name, weights) for name in Tokens.CONFIGS for weights in ("keep", "q4_0")]
 for _name, _weights in support.by_tier([("gqa1_h128", "keep"), ("gqa3_h32", "q4_0")], _every):
     _add_tokens(_name, Tokens.CONFIGS[_name], _weights)
+
+
+def bf16_forward(config, weights, tokens):
+    """Logits [N, V] as plain execution in bf16 has them: every op rounds its result to bf16, and within an op sums
+    are exact."""
+
+    def rounded(x):
+        return round_to(x.astype(np.float32), "bf16").astype(np.float64)
+
+    def product(x, name):
+        return rounded(x @ weights[name].astype(np.float64).T)
+
+    def norm(x, name):
+        return rounded(rms_norm(x, weights[name].astype(np.float64), config.eps))
+
+    x = weights["tok_embeddings"].astype(np.float64)[np.asarray(tokens)]
+    frequencies = rope_frequencies(config, 0)
+    for layer in range(config.layers):
+        part = f"layers.{layer}."
+        y = norm(x, part + "attention_norm")
+        q, k, v = (product(y, f"{part}attention.w{name}").reshape(len(x), -1, config.head_size) for name in "qkv")
+        q, k = rounded(rope(q, frequencies)), rounded(rope(k, frequencies))
+        y = rounded(softmax_attention(q, k, v, 1 / np.sqrt(config.head_size), 0)).reshape(len(x), -1)
+        x = rounded(x + product(y, part + "attention.wo"))
+        y = norm(x, part + "ffn_norm")
+        y = rounded(rounded(silu(product(y, part + "feed_forward.w1"))) * product(y, part + "feed_forward.w3"))
+        x = rounded(x + product(y, part + "feed_forward.w2"))
+    return product(norm(x, "norm"), "output")
+
+
+class Fidelity(support.TestCase):
+    """A prompt is no further from float64 than plain execution in bf16 is, by the mean KL divergence of its
+    distributions, in each program for prompts and for batches: in wgmma's products x is rounded to bf16."""
+
+    CONFIG = Config(256, 3, 4, 2, vocab=512, multiple_of=32)
+
+    def test_prompts_are_as_exact_as_plain_bf16(self):
+        model = self.path("model")
+        weights = random_weights(self.CONFIG, "bf16", 3)
+        write_meta(model, self.CONFIG, weights, "bf16")
+        tokens = np.random.default_rng(4).integers(0, self.CONFIG.vocab, 280).tolist()
+
+        def logarithms(logits):
+            x = logits.astype(np.float64)
+            return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+        exact = logarithms(forward(self.CONFIG, weights, tokens))
+
+        def mean_kl(logits):
+            return (np.exp(exact) * (exact - logarithms(logits))).sum(axis=-1).mean()
+
+        plain = mean_kl(bf16_forward(self.CONFIG, weights, tokens))
+        # Steps of prefill, decode256, decode32 and decode16.
+        for chunk in (280, 140, 28, 14):
+            kl = mean_kl(self.logits(model, tokens, "sim", "-c", 512, "--chunk", chunk))
+            print(f"  chunks of {chunk}: mean KL {kl:.2e}, plain bf16 {plain:.2e}")
+            self.assertLess(kl, plain)
+            self.assertGreater(kl, 0)
 
 
 class CheckedCase(support.TestCase):
