@@ -158,7 +158,7 @@ void addGenerateCommand(CLI::App &app, absl::Status &status) {
         if (command.onReference())
           return usageError("generate: expected a target that has kernels, got "
                             "reference");
-        command.runtime.sequences = options.parallel;
+        loadFor(options, command.runtime);
         command.runtime.quiet = options.quiet;
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return generateCommand(model, options, stdout, stderr);
@@ -178,7 +178,7 @@ void addServeCommand(CLI::App &app, absl::Status &status) {
         if (command.onReference())
           return usageError("serve: expected a target that has kernels, got "
                             "reference");
-        command.runtime.sequences = options.parallel;
+        loadFor(options, command.runtime);
         const auto load = [&](const std::string &path) {
           command.model = path;
           return command.load();
@@ -193,7 +193,7 @@ void addBenchCommand(CLI::App &app, absl::Status &status) {
       "  llamac bench model.gguf --prompt-tokens 512 -t 2\n"
       "  llamac bench model.plan --kernels",
       [](ModelCommand &command, BenchOptions &options) -> absl::Status {
-        command.runtime.sequences = mostSequences(options);
+        loadFor(options, command.runtime);
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return benchCommand(model, options, stdout);
       });

@@ -38,7 +38,10 @@ class EngineOptions(TypedDict, total=False):
     """A file that they are read from, where it is there, and saved to when the
     engine is closed."""
     kv_pages: int
-    """Pages of the KV cache; 0, the default: as many as all sequences can use."""
+    """Pages of the KV cache; 0, the default: as many as kv_memory holds."""
+    kv_memory: float
+    """On cuda: the share of the memory that is free once the model is loaded, for
+    pages of the KV cache; at most as many as all sequences can use (0.9)."""
     prompt_rows: int
     """Tokens of prompts in a step beside answers that decode; 0, the default:
     as many as the times of earlier steps allow."""

@@ -50,7 +50,7 @@ static absl::StatusOr<std::shared_ptr<ModelObject>>
 loadModel(const char *path, const llamac_options *options) {
   LLAMAC_RETURN_IF_ERROR(checkNotNull(path, "path"));
   LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
-  ModelOptions loading{.quiet = true};
+  ModelOptions loading{.sharesPages = true, .quiet = true};
   if (given)
     LLAMAC_RETURN_IF_ERROR(given->apply(loading));
   if (std::error_code error; std::filesystem::is_directory(path, error))

@@ -57,7 +57,7 @@ struct KindOf {
 /// field's range.
 class Assign {
 public:
-  /// An integer is in [least, most].
+  /// A number is in [least, most].
   Assign(const OptionValue &value, int64_t least, int64_t most)
       : value(value), least(least), most(most) {}
 
@@ -89,9 +89,18 @@ public:
   }
 
   absl::Status operator()(double *field) const {
+    double number = 0;
     if (const auto *integer = std::get_if<int64_t>(&value))
-      return set(field, absl::StatusOr<int64_t>(*integer));
-    return set(field, held<double>("a number"));
+      number = static_cast<double>(*integer);
+    else
+      LLAMAC_RETURN_IF_ERROR(set(&number, held<double>("a number")));
+    using Limits = std::numeric_limits<int64_t>;
+    if ((least != Limits::min() && !(number >= static_cast<double>(least))) ||
+        (most != Limits::max() && !(number <= static_cast<double>(most))))
+      return usageError(absl::StrCat("expected a number from ", least, " to ",
+                                     most, ", got ", number));
+    *field = number;
+    return absl::OkStatus();
   }
 
   absl::Status operator()(std::string *field) const {
@@ -202,8 +211,11 @@ static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
         "file that they are read from, where it is there, and saved to when "
         "the engine goes; empty: none"),
     ROW("kv_pages", scheduler.kvPages,
-        "pages of the KV cache; 0: as many as all sequences can use", 0,
-        mostTokens),
+        "pages of the KV cache; 0: as many as kv_memory holds", 0, mostTokens),
+    ROW("kv_memory", scheduler.kvMemory,
+        "on cuda: share of the memory that is free once the model is loaded, "
+        "for pages of the KV cache; 0: 0.9",
+        0, 1),
     ROW("prompt_rows", scheduler.promptRows,
         "tokens of prompts in a step beside answers that decode; 0: as many as "
         "the times of earlier steps allow",

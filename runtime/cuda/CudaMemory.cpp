@@ -40,9 +40,8 @@ absl::Status CudaMemory::reserve(uint64_t size) {
 
 absl::Status CudaMemory::addBlock(uint64_t size) {
   cuda::Address start = 0;
-  constexpr cuda::Result outOfMemory = 2;
   const cuda::Result result = driver.cuMemAlloc_v2(&start, size);
-  if (result == outOfMemory) {
+  if (result == cuda::errorOutOfMemory) {
     LLAMAC_ASSIGN_OR_RETURN(const DeviceMemory memory, ofDevice());
     return memoryError(absl::StrCat(
         name, ": cannot allocate ", size, " bytes, ", memory.free, " of ",

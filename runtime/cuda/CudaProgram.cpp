@@ -103,6 +103,7 @@ private:
   std::vector<void *> operandsOf(size_t launch, const Work &work,
                                  int step) const;
   absl::Status makeMarks();
+  /// Null where there is no memory for one.
   absl::StatusOr<cuda::GraphExec> graphFor(const Work &work);
   absl::StatusOr<cuda::GraphExec> capture(const Work &work);
   absl::Status finish();
@@ -115,7 +116,7 @@ private:
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
   void *tokens;                               ///< The input.
   std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
-  std::map<Work, cuda::GraphExec> graphs;
+  std::map<Work, cuda::GraphExec> graphs;               ///< See graphFor().
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
 
@@ -249,7 +250,8 @@ absl::Status CudaProgram::prepare() {
 CudaProgram::~CudaProgram() {
   device.enter().IgnoreError();
   for (const auto &[work, graph] : graphs)
-    device.driver().cuGraphExecDestroy(graph);
+    if (graph)
+      device.driver().cuGraphExecDestroy(graph);
   for (cuda::Event mark : marks)
     device.driver().cuEventDestroy_v2(mark);
 }
@@ -427,6 +429,8 @@ absl::StatusOr<cuda::GraphExec> CudaProgram::graphFor(const Work &work) {
   if (!isNew)
     return place->second;
   auto graph = capture(work);
+  if (exitCode(graph.status()) == ExitCode::Memory)
+    return nullptr;
   if (graph.ok())
     place->second = *graph;
   else
@@ -447,6 +451,8 @@ absl::Status CudaProgram::enqueueSteps(const Work &work) {
   if (&program == plan.programs.back().get())
     return enqueueAll(work, device.stream());
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(work));
+  if (!graph)
+    return enqueueAll(work, device.stream());
   const cuda::Driver &driver = device.driver();
   return driver.check(driver.cuGraphLaunch(graph, device.stream()),
                       "cuGraphLaunch");

@@ -51,9 +51,11 @@ absl::Status Driver::check(Result result, const std::string &what) const {
   const char *name = nullptr, *words = nullptr;
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &words);
-  return deviceError(absl::StrCat(what, ": the driver says ",
-                                  name ? name : absl::StrCat("error ", result),
-                                  words ? absl::StrCat(" (", words, ")") : ""));
+  const std::string message = absl::StrCat(
+      what, ": the driver says ", name ? name : absl::StrCat("error ", result),
+      words ? absl::StrCat(" (", words, ")") : "");
+  return result == errorOutOfMemory ? memoryError(message)
+                                    : deviceError(message);
 }
 
 absl::StatusOr<DeviceId> Driver::deviceAt(int index) const {

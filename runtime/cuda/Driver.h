@@ -26,9 +26,10 @@
 
 namespace llamac::cuda {
 
-using Result = int;       // CUresult; 0 is success.
-using DeviceId = int;     // CUdevice
-using Address = uint64_t; // CUdeviceptr
+using Result = int;                           // CUresult; 0 is success.
+inline constexpr Result errorOutOfMemory = 2; // CUDA_ERROR_OUT_OF_MEMORY
+using DeviceId = int;                         // CUdevice
+using Address = uint64_t;                     // CUdeviceptr
 using Context = struct ContextTag *;
 using Module = struct ModuleTag *;
 using Function = struct FunctionTag *;
@@ -148,8 +149,8 @@ public:
   static absl::StatusOr<std::shared_ptr<const Driver>>
   open(const std::string &library = "libcuda.so.1");
 
-  /// OK for success; else a device error with `what` was done, and the
-  /// driver's name and words for it.
+  /// OK for success; else a device error, or a memory error where the GPU's is
+  /// used up, with `what` was done, and the driver's name and words for it.
   absl::Status check(Result result, const std::string &what) const;
 
   /// GPU `index` of the machine, and what it can do. Device error when there is

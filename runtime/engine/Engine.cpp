@@ -10,6 +10,7 @@
 
 #include "runtime/base/Clock.h"
 #include "runtime/base/FieldError.h"
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
@@ -166,10 +167,6 @@ addressesOf(const std::vector<std::unique_ptr<Buffer>> &buffers) {
 absl::Status Engine::allocate(const EngineOptions &options) {
   const schema::PlanT &plan = shared->plan();
   Device &device = shared->device();
-  cache = std::make_unique<KvCache>(*plan.kv, options.kvPages);
-  if (options.keepsPrefixes)
-    prefixCache = std::make_unique<PrefixCache>(*cache);
-
   LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
   LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
   if (plan.exchangeBytes != 0) {
@@ -178,18 +175,11 @@ absl::Status Engine::allocate(const EngineOptions &options) {
     bound.exchange = exchange->address();
   }
 
-  for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
-    const int64_t pages = cache->pages(plan.kv->layerGroups[layer]);
-    auto pool =
-        device.allocate(static_cast<uint64_t>(pages) * plan.kv->pageBytes);
-    if (!pool.ok())
-      return withContext(pool.status(),
-                         absl::StrCat("KV cache of layer ", layer, " of ",
-                                      shared->config().numLayers));
-    kvPools.push_back(*std::move(pool));
-  }
-
   LLAMAC_ASSIGN_OR_RETURN(inputs, StepInputs::create(plan, device));
+  // Last, as they may take what is left.
+  LLAMAC_RETURN_IF_ERROR(allocatePools(options));
+  if (options.keepsPrefixes)
+    prefixCache = std::make_unique<PrefixCache>(*cache);
 
   bound.arena = arena->address();
   bound.weights = shared->weightAddresses();
@@ -202,6 +192,93 @@ absl::Status Engine::allocate(const EngineOptions &options) {
     LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
                             shared->code().prepare(i, bound));
   }
+  return absl::OkStatus();
+}
+
+/// The pages that `share` of the free memory holds; 0 for no limit. Usage error
+/// for a share of memory that is the host's, memory error where too few fit.
+absl::StatusOr<int64_t> Engine::pagesThatFit(double share) const {
+  const schema::PlanT &plan = shared->plan();
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          shared->device().memory());
+  if (!memory) {
+    if (share == 0)
+      return 0;
+    return usageError(absl::StrCat(
+        "KV memory: expected a device with memory of its own, got ",
+        shared->device().describe(), "; give a number of KV pages instead"));
+  }
+  if (share == 0)
+    share = defaultKvMemory;
+  const auto bytes =
+      static_cast<uint64_t>(share * static_cast<double>(memory->free));
+  const int64_t pages = kvPagesWithin(plan, bytes);
+  if (const int64_t least = leastKvPages(plan); pages < least)
+    return memoryError(absl::StrCat(
+        "KV cache: expected ", formatBytes(kvPoolsBytes(plan, least)), " for ",
+        least, " pages of ", plan.kv->pageTokens, " tokens, got ", share,
+        " of ", formatBytes(memory->free), " that are free of ",
+        formatBytes(memory->total), "; free some, or compile with a smaller ",
+        "--weights"));
+  return pages;
+}
+
+/// Memory error where so many pages, for which nothing is reserved, do not fit.
+absl::Status Engine::checkPagesFit(int64_t pages) const {
+  const schema::PlanT &plan = shared->plan();
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          shared->device().memory());
+  const uint64_t needed = kvPoolsBytes(plan, pages);
+  if (!memory || !shared->sharesPages() || needed <= memory->free)
+    return absl::OkStatus();
+  return memoryError(
+      absl::StrCat("KV cache: expected ", formatBytes(needed), " for ", pages,
+                   " pages, got ", formatBytes(memory->free), " free of ",
+                   formatBytes(memory->total), "; ",
+                   kvPagesWithin(plan, memory->free), " pages would fit"));
+}
+
+absl::Status Engine::allocatePools(const EngineOptions &options) {
+  if (options.kvPages != 0 && options.kvMemory != 0)
+    return usageError("KV memory: expected it without a number of KV pages, "
+                      "got both");
+  if (!(options.kvMemory >= 0 && options.kvMemory <= 1))
+    return usageError(absl::StrCat(
+        "KV memory: expected a share from 0 to 1, got ", options.kvMemory));
+  if (options.kvPages != 0)
+    LLAMAC_RETURN_IF_ERROR(checkPagesFit(options.kvPages));
+  if (options.kvPages != 0 || (options.kvMemory == 0 && !shared->sharesPages()))
+    return allocatePools(options.kvPages);
+  int64_t most = INT64_MAX;
+  while (true) {
+    LLAMAC_ASSIGN_OR_RETURN(int64_t pages, pagesThatFit(options.kvMemory));
+    pages = std::min(pages, most);
+    const absl::Status status = allocatePools(pages);
+    if (exitCode(status) != ExitCode::Memory ||
+        pages <= leastKvPages(shared->plan()))
+      return status;
+    // Another process has taken some of it since.
+    most = pages - pages / 4;
+  }
+}
+
+/// At most `pages` pages in a group; 0: as many as all sequences can use.
+absl::Status Engine::allocatePools(int64_t pages) {
+  const schema::PlanT &plan = shared->plan();
+  Device &device = shared->device();
+  kvPools.clear();
+  if (shared->sharesPages())
+    LLAMAC_RETURN_IF_ERROR(
+        withContext(device.reserve(kvPoolsBytes(plan, pages)), "KV cache"));
+  for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
+    auto pool = device.allocate(kvPoolBytes(*plan.kv, layer, pages));
+    if (!pool.ok())
+      return withContext(pool.status(),
+                         absl::StrCat("KV cache of layer ", layer, " of ",
+                                      shared->config().numLayers));
+    kvPools.push_back(*std::move(pool));
+  }
+  cache = std::make_unique<KvCache>(*plan.kv, pages);
   return absl::OkStatus();
 }
 
@@ -390,13 +467,14 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
     items.push_back({item.sequence, item.tokens,
                      item.sampler ? OutputRows::Last : OutputRows::None,
                      item.kind});
-  // What is refused takes no random number.
+  // What is refused or fails takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
   if (std::ranges::any_of(batch, isOnDevice))
     for (const SampledTokens &item : batch)
-      params.push_back(isOnDevice(item) ? item.sampler->nextParams()
-                                        : SamplingParams());
+      params.push_back(isOnDevice(item)
+                           ? ParamStream(item.sampler->params()).next()
+                           : SamplingParams());
   const auto prepareSamplers = [&] {
     for (const SampledTokens &item : batch)
       if (item.sampler)
@@ -411,6 +489,9 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
               takeTokens(rows, program, batch, absl::MakeSpan(tokens)));
         return sampleOnHost(rows, program, batch, absl::MakeSpan(tokens));
       }));
+  for (const SampledTokens &item : batch)
+    if (isOnDevice(item))
+      item.sampler->nextParams();
   return tokens;
 }
 

@@ -26,10 +26,20 @@
 
 namespace llamac {
 
+/// The share of the free memory that pages take by default: what is left is for
+/// CUDA graphs, which come as steps of other sizes do, and for other processes.
+inline constexpr double defaultKvMemory = 0.9;
+
 struct EngineOptions {
-  /// Pages of the KV pool; 0 for as many as all sequences of the plan can use.
-  /// Memory is taken as pages are first written.
+  /// Pages of the KV pool, at most as many as all sequences of the plan can
+  /// use; 0 for as many as `kvMemory` says. On the cpu memory is taken as pages
+  /// are first written.
   int64_t kvPages = 0;
+  /// The share of the device's memory that pages take, of what is free once all
+  /// else is allocated; at most as many pages as all sequences can use. 0 for
+  /// defaultKvMemory where the device has memory of its own and the model was
+  /// loaded with sharesPages, and else for all that they can use.
+  double kvMemory = 0;
   /// Whether pages of beginnings are kept for reuse().
   bool keepsPrefixes = false;
   /// The file that they are read from, where it is there, and saved to; empty:
@@ -135,8 +145,8 @@ public:
     return !batchInvariant || shared->plan().rowsAreAlike;
   }
 
-  /// Seconds that programs ran in step() and sample(), since the engine was
-  /// made.
+  /// Seconds that the host waited for programs, or ran them, since the engine
+  /// was made.
   double programSeconds() const { return secondsInPrograms; }
 
   /// Bytes of the pool of a layer's cache.
@@ -248,6 +258,10 @@ private:
       : shared(std::move(model)) {}
 
   absl::Status allocate(const EngineOptions &options);
+  absl::StatusOr<int64_t> pagesThatFit(double share) const;
+  absl::Status checkPagesFit(int64_t pages) const;
+  absl::Status allocatePools(const EngineOptions &options);
+  absl::Status allocatePools(int64_t pages);
   absl::Status openPrefixFile(const std::string &path);
   absl::Status checkBatch(absl::Span<const SequenceTokens> batch) const;
   absl::Status reserve(const Sequence &sequence, int64_t tokens);

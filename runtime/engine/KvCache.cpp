@@ -9,6 +9,7 @@
 #include "runtime/engine/KvCache.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -27,9 +28,7 @@ KvCache::KvCache(const schema::KvLayoutT &layout, int64_t pages)
     Group &group = groups.emplace_back();
     group.window = of.window();
     group.most = of.pages();
-    group.pageCount = of.pages() * slotCount;
-    if (pages != 0)
-      group.pageCount = std::min(group.pageCount, pages);
+    group.pageCount = poolPages(layout, of, pages);
     group.table.assign(pagesPerSequence * slotCount, -1);
     group.begins.assign(slotCount, 0);
     group.ends.assign(slotCount, 0);

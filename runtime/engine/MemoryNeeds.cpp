@@ -14,6 +14,7 @@
 #include "runtime/engine/StepInputs.h"
 #include "runtime/plan/PlanConfig.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -30,22 +31,59 @@ uint64_t arenaBytes(const schema::PlanT &plan) {
   return most;
 }
 
+/// Bytes of the pools of all layers.
+static uint64_t poolsBytes(const schema::KvLayoutT &kv, int64_t limit) {
+  uint64_t bytes = 0;
+  for (size_t layer = 0; layer < kv.layerGroups.size(); ++layer)
+    bytes += reservedBytes(kvPoolBytes(kv, static_cast<int64_t>(layer), limit));
+  return bytes;
+}
+
 /// Of the cache for a context of `pages` pages.
-static uint64_t kvBytes(const schema::PlanT &plan, int64_t pages) {
-  schema::KvLayoutT kv = *plan.kv;
+static uint64_t contextBytes(schema::KvLayoutT kv, int64_t pages) {
   for (schema::KvGroup &group : kv.groups)
     group = schema::KvGroup(group.window(), std::min(group.pages(), pages));
-  uint64_t bytes = 0;
-  for (int64_t layer = 0; layer < plan.config->numLayers; ++layer)
-    bytes += reservedBytes(kvPoolBytes(kv, layer));
-  return bytes;
+  return poolsBytes(kv, 0);
+}
+
+/// The largest number up to `most` for which `bytesOf` gives at most `bytes`; 0
+/// for none.
+static int64_t largestWithin(uint64_t bytes, int64_t most,
+                             absl::FunctionRef<uint64_t(int64_t)> bytesOf) {
+  int64_t fits = 0, tooMany = most + 1;
+  while (tooMany - fits > 1) {
+    const int64_t count = fits + (tooMany - fits) / 2;
+    (bytesOf(count) <= bytes ? fits : tooMany) = count;
+  }
+  return fits;
+}
+
+uint64_t kvPoolsBytes(const schema::PlanT &plan, int64_t pages) {
+  return poolsBytes(*plan.kv, pages);
+}
+
+int64_t kvPagesWithin(const schema::PlanT &plan, uint64_t bytes) {
+  int64_t most = 0;
+  for (const schema::KvGroup &group : plan.kv->groups)
+    most = std::max(most, poolPages(*plan.kv, group, /*limit=*/0));
+  return largestWithin(
+      bytes, most, [&](int64_t pages) { return poolsBytes(*plan.kv, pages); });
+}
+
+/// A context below this would hold no conversation.
+static int64_t leastContext(const schema::PlanT &plan) {
+  return std::min<int64_t>(plan.context, 256);
+}
+
+int64_t leastKvPages(const schema::PlanT &plan) {
+  return (leastContext(plan) + plan.kv->pageTokens - 1) / plan.kv->pageTokens;
 }
 
 MemoryNeeds memoryNeeds(const schema::PlanT &plan) {
   MemoryNeeds needs;
   for (const auto &weight : plan.weights)
     needs.weights += reservedBytes(packedBytes(*weight));
-  needs.kv = kvBytes(plan, plan.kv->pagesPerSequence);
+  needs.kv = kvPoolsBytes(plan);
   needs.arena = reservedBytes(arenaBytes(plan));
   needs.inputs = reservedBytes(InputLayout(plan).totalBytes());
   needs.counters = reservedBytes(counterBytes(plan));
@@ -86,23 +124,24 @@ static uint64_t weightBytesAs(const schema::PlanT &plan,
 }
 
 /// The largest context whose cache takes at most `bytes`; 0 for none.
-static int64_t contextWithin(const schema::PlanT &plan, uint64_t bytes) {
-  int64_t fits = 0, tooMany = plan.kv->pagesPerSequence + 1;
-  while (tooMany - fits > 1) {
-    const int64_t pages = fits + (tooMany - fits) / 2;
-    (kvBytes(plan, pages) <= bytes ? fits : tooMany) = pages;
-  }
-  return std::min(plan.context, fits * plan.kv->pageTokens);
+static int64_t contextWithin(const schema::PlanT &plan,
+                             const schema::KvLayoutT &kv, uint64_t bytes) {
+  const int64_t pages =
+      largestWithin(bytes, kv.pagesPerSequence,
+                    [&](int64_t count) { return contextBytes(kv, count); });
+  return std::min(plan.context, pages * kv.pageTokens);
 }
 
 std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
-                         uint64_t free, int64_t ranks) {
+                         uint64_t free, int64_t ranks, int64_t sequences) {
+  schema::KvLayoutT kv = *plan.kv;
+  if (sequences != 0)
+    kv.maxSequences = sequences;
   auto contextBeside = [&](uint64_t weights) -> int64_t {
     const uint64_t fixed = weights + needs.rest();
-    return fixed < free ? contextWithin(plan, free - fixed) : 0;
+    return fixed < free ? contextWithin(plan, kv, free - fixed) : 0;
   };
-  // A context below this would hold no conversation.
-  const int64_t least = std::min<int64_t>(plan.context, 256);
+  const int64_t least = leastContext(plan);
   std::vector<std::string> choices;
   if (const int64_t context = contextBeside(needs.weights); context >= least)
     choices.push_back(absl::StrCat("-c ", context));
@@ -129,10 +168,14 @@ std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
                       choices.empty() ? "" : " or ", last, ", which would fit");
 }
 
-absl::Status checkMemory(const PlanReader &plan, Device &device) {
+absl::Status checkMemory(const PlanReader &plan, Device &device,
+                         bool sharesPages) {
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
                           device.memory());
-  const MemoryNeeds needs = memoryNeeds(plan);
+  MemoryNeeds needs = memoryNeeds(plan);
+  if (sharesPages)
+    needs.kv = std::min(needs.kv,
+                        kvPoolsBytes(plan.plan(), leastKvPages(plan.plan())));
   if (!memory || needs.total() <= memory->free)
     return absl::OkStatus();
   return memoryError(absl::StrCat(
@@ -142,7 +185,14 @@ absl::Status checkMemory(const PlanReader &plan, Device &device) {
       formatBytes(needs.rest()), "), got ", formatBytes(memory->free),
       " free of ", formatBytes(memory->total), ", ",
       formatBytes(needs.total() - memory->free), " missing; ",
-      memoryAdvice(plan.plan(), needs, memory->free)));
+      memoryAdvice(plan.plan(), needs, memory->free, /*ranks=*/0,
+                   sharesPages ? 1 : 0)));
+}
+
+absl::Status reserveMemory(const PlanReader &plan, Device &device,
+                           bool sharesPages) {
+  const MemoryNeeds needs = memoryNeeds(plan);
+  return device.reserve(needs.total() - (sharesPages ? needs.kv : 0));
 }
 
 } // namespace llamac

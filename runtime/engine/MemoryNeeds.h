@@ -46,16 +46,36 @@ struct MemoryNeeds {
 MemoryNeeds memoryNeeds(const schema::PlanT &plan);
 MemoryNeeds memoryNeeds(const PlanReader &plan);
 
+/// Bytes of the pools of the cache, of at most `pages` pages in a group of
+/// layers; 0 for as many as all sequences can use.
+uint64_t kvPoolsBytes(const schema::PlanT &plan, int64_t pages = 0);
+
+/// The most pages of a group whose pools take at most `bytes` together.
+int64_t kvPagesWithin(const schema::PlanT &plan, uint64_t bytes);
+
+/// The fewest pages of a group that are of any use: as many as a conversation
+/// of 256 tokens takes.
+int64_t leastKvPages(const schema::PlanT &plan);
+
 /// What to compile with so that `free` bytes will do for `plan`, which needs
 /// more: "compile with -c 4096, which would fit". Where `ranks` is not 0, so
-/// many would do too.
+/// many would do too. `sequences` have pages for a whole context each; 0 for
+/// all of the plan.
 std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
-                         uint64_t free, int64_t ranks = 0);
+                         uint64_t free, int64_t ranks = 0,
+                         int64_t sequences = 0);
 
 /// Memory error when `device` has less free than `plan` needs: one line with
 /// both, what is missing, and the largest context or the best format of the
-/// weights that would fit. OK where the host's memory is used.
-absl::Status checkMemory(const PlanReader &plan, Device &device);
+/// weights that would fit. OK where the host's memory is used. Where sequences
+/// share pages (ModelOptions::sharesPages), leastKvPages() do for the cache.
+absl::Status checkMemory(const PlanReader &plan, Device &device,
+                         bool sharesPages);
+
+/// Asks `device` for all that `plan` needs, but for the cache where sequences
+/// share pages. Errors: those of Device::reserve().
+absl::Status reserveMemory(const PlanReader &plan, Device &device,
+                           bool sharesPages);
 
 } // namespace llamac
 

@@ -28,6 +28,13 @@
 
 namespace llamac {
 
+void loadForSharing(int64_t parallel, int64_t hostParallel,
+                    ModelOptions &loading) {
+  loading.sequences = parallel != 0 ? parallel : hostParallel;
+  loading.fillsGpu = parallel == 0;
+  loading.sharesPages = true;
+}
+
 static absl::StatusOr<std::unique_ptr<Tokenizer>>
 loadPlanTokenizer(const PlanReader &reader) {
   const auto &tokenizer = reader.plan().tokenizer;
@@ -86,7 +93,8 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   const uint32_t number = ranks ? announcePlan(*ranks, path, options) : 0;
   PlanReadOptions reading{.verify = options.verify,
                           .threads = threads,
-                          .sequences = options.sequences};
+                          .sequences = options.sequences,
+                          .fillsGpu = options.fillsGpu};
   if (ranks)
     reading.rank = 0;
   LLAMAC_ASSIGN_OR_RETURN(model->reader, PlanReader::open(path, reading));
@@ -104,7 +112,9 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   times.plan = lap();
   LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
                           createDevice(model->plan(), threads, options));
-  LLAMAC_RETURN_IF_ERROR(checkMemory(*model->reader, *model->runsOn));
+  LLAMAC_RETURN_IF_ERROR(
+      checkMemory(*model->reader, *model->runsOn, options.sharesPages));
+  model->pagesAreShared = options.sharesPages;
   if (ranks) {
     LLAMAC_ASSIGN_OR_RETURN(
         model->runsOn,
@@ -122,7 +132,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   }
   times.kernels = lap();
   LLAMAC_RETURN_IF_ERROR(
-      model->runsOn->reserve(memoryNeeds(*model->reader).total()));
+      reserveMemory(*model->reader, *model->runsOn, options.sharesPages));
   times.memory = lap();
   LLAMAC_ASSIGN_OR_RETURN(auto weights,
                           loadWeights(*model->reader, *model->runsOn,

@@ -38,8 +38,14 @@ struct ModelOptions {
   /// Random weights by this seed in place of the plan's.
   std::optional<uint64_t> randomWeights = {};
   /// Sequences that the cache shall hold; 0 for as many as the plan was
-  /// compiled for.
+  /// compiled for. With `fillsGpu`, of a plan for cuda as many as its largest
+  /// program of decode takes.
   int64_t sequences = 0;
+  bool fillsGpu = false;
+  /// Whether sequences share as many pages of the cache as an engine decides
+  /// (EngineOptions); else memory for all that they can use is reserved, and
+  /// loading fails where it is not there.
+  bool sharesPages = false;
   bool quiet = false; ///< Whether a terminal is shown no progress.
   /// Whether kernels have the configs of the tuning store, and the compiler of
   /// their variants for devices that compile no source; may be null.
@@ -51,6 +57,11 @@ struct ModelOptions {
   /// Whether processes exchange by MPI even where they share memory.
   bool rankCopies = false;
 };
+
+/// Has a model loaded for `parallel` sequences that share pages; 0 for
+/// `hostParallel`, or on a GPU for as many as fill it.
+void loadForSharing(int64_t parallel, int64_t hostParallel,
+                    ModelOptions &loading);
 
 /// Where the seconds of Model::load() went.
 struct LoadTimes {
@@ -90,6 +101,9 @@ public:
 
   /// The longest sequence, prompt and answer together, in tokens.
   int64_t context() const { return plan().context; }
+
+  /// ModelOptions::sharesPages
+  bool sharesPages() const { return pagesAreShared; }
 
   /// Whether a step of the plan chooses the tokens that follow it.
   bool samples() const { return plan().programs.front()->tokensOffset >= 0; }
@@ -149,6 +163,7 @@ private:
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
   std::optional<uint64_t> randomWeights; ///< Their seed.
+  bool pagesAreShared = false;
   std::shared_ptr<Device> runsOn;
   std::vector<std::shared_ptr<Buffer>> weights;
   std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.

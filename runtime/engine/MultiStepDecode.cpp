@@ -17,6 +17,7 @@
 
 #include "runtime/engine/Engine.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 
 #include "absl/status/status.h"
@@ -184,8 +185,10 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
 
 absl::StatusOr<absl::Span<const int32_t>> Engine::InFlightSteps::take() {
   if (given == fetched.size()) {
+    const double start = steadySeconds();
     LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
                             engine.queue->take());
+    engine.secondsInPrograms += steadySeconds() - start;
     --runs;
     fetched.resize(bytes.size() / sizeof(int32_t));
     std::memcpy(fetched.data(), bytes.data(), bytes.size());

@@ -94,16 +94,18 @@ absl::Status Follower::open(const ranks::OpenT &call) {
       plan.reader, PlanReader::open(call.path, {.verify = call.verify,
                                                 .rank = world.rank(),
                                                 .threads = threads,
-                                                .sequences = call.sequences}));
+                                                .sequences = call.sequences,
+                                                .fillsGpu = call.fillsGpu}));
   ModelOptions options;
   options.isa = call.isa;
   options.gpuIndex = call.gpuIndex;
   options.ranks = &world;
   LLAMAC_ASSIGN_OR_RETURN(plan.device,
                           createDevice(plan.reader->plan(), threads, options));
-  LLAMAC_RETURN_IF_ERROR(checkMemory(*plan.reader, *plan.device));
+  LLAMAC_RETURN_IF_ERROR(
+      checkMemory(*plan.reader, *plan.device, call.sharesPages));
   LLAMAC_ASSIGN_OR_RETURN(plan.code, plan.device->loadCode(plan.reader));
-  return plan.device->reserve(memoryNeeds(*plan.reader).total());
+  return reserveMemory(*plan.reader, *plan.device, call.sharesPages);
 }
 
 absl::Status Follower::join(const ranks::JoinT &call) {

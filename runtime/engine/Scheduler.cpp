@@ -82,6 +82,7 @@ Scheduler::create(std::shared_ptr<const Model> model,
       std::unique_ptr<Engine> engine,
       Engine::create(std::move(model),
                      {.kvPages = options.kvPages,
+                      .kvMemory = options.kvMemory,
                       .keepsPrefixes = options.cachesPrefixes,
                       .prefixFile = options.prefixFile,
                       .batchInvariant = options.batchInvariant,
@@ -305,6 +306,13 @@ void Scheduler::preemptLast() {
   move(running, last, waiting);
 }
 
+/// Drops what a step that failed has left behind the tokens that were taken.
+void Scheduler::dropFailedStep() {
+  for (Job &job : running)
+    engine->truncate(*job.sequence, std::min(job.sequence->length(),
+                                             std::ssize(job.tokens) - 1));
+}
+
 void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
   const double start = steadySeconds();
   endOverdue();
@@ -370,10 +378,12 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     engine->setProfile(&profile);
   } else if (batch.decodeRows == std::ssize(running) &&
              runQueued(batch, isInterrupted)) {
+    total.stepSeconds += steadySeconds() - start;
     return;
   }
   auto sampled = engine->sample(batch.items);
   while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
+    dropFailedStep();
     preemptLast();
     batch = chooseRows();
     sampled = engine->sample(batch.items);
@@ -441,10 +451,7 @@ bool Scheduler::runQueued(Batch &batch,
     end(*job, *job->answer.ended(), std::move(part));
   if (status.ok())
     return true;
-  // What failed has left something behind the tokens that were taken.
-  for (Job &job : running)
-    engine->truncate(*job.sequence, std::min(job.sequence->length(),
-                                             std::ssize(job.tokens) - 1));
+  dropFailedStep();
   if (!ended.empty())
     return true;
   batch = chooseRows(); // Its items were of tokens that have moved on.

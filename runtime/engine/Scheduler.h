@@ -39,8 +39,10 @@
 namespace llamac {
 
 struct SchedulerOptions {
-  /// Pages of the KV pool; 0 for as many as all sequences can use.
+  /// Pages of the KV pool, or the share of the free memory that they take
+  /// (EngineOptions).
   int64_t kvPages = 0;
+  double kvMemory = 0;
   /// Whether an answer has the same bits whatever else runs (EngineOptions).
   bool batchInvariant = false;
   /// Whether beginnings that were seen before are computed once.
@@ -69,7 +71,9 @@ struct SchedulerCounts {
   int64_t answerTokens = 0;
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
-  /// Of the steps that the device does not queue: all, and those in programs.
+  /// Of steps: all, and those in which programs ran and the host waited for
+  /// them. Beside steps in flight the others cost nothing as long as they are
+  /// fewer than the steps take.
   double stepSeconds = 0, programSeconds = 0;
   int64_t pages = 0, freePages = 0; ///< Of the fullest group; kept ones count
                                     ///< as free.
@@ -162,6 +166,7 @@ private:
   bool start(Job &job);
   int64_t grown(const Job &job) const;
   void preemptLast();
+  void dropFailedStep();
   Batch chooseRows();
   void countStep(int64_t rows);
   void run(double start, absl::FunctionRef<bool()> isInterrupted);

@@ -62,10 +62,16 @@ int64_t kvTokenBytes(const schema::KvLayoutT &kv) {
          std::max<int64_t>(kv.pageTokens, 1);
 }
 
-uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer) {
+int64_t poolPages(const schema::KvLayoutT &kv, const schema::KvGroup &group,
+                  int64_t limit) {
+  const int64_t all = group.pages() * kv.maxSequences;
+  return limit == 0 ? all : std::min(all, limit);
+}
+
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer,
+                     int64_t limit) {
   const schema::KvGroup &group = kv.groups[kv.layerGroups[layer]];
-  return static_cast<uint64_t>(group.pages()) *
-         static_cast<uint64_t>(kv.maxSequences) * kv.pageBytes;
+  return static_cast<uint64_t>(poolPages(kv, group, limit)) * kv.pageBytes;
 }
 
 uint64_t kvPoolBytes(const schema::KvLayoutT &kv) {
@@ -149,6 +155,13 @@ uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param) {
   const auto begin = kernel.params.begin();
   return kernel.resultRowBytes[std::count(
       begin, begin + static_cast<ptrdiff_t>(param), schema::ParamRole::Result)];
+}
+
+int64_t mostDecodeRows(const schema::PlanT &plan) {
+  // The last program is that of prompts.
+  const size_t count = plan.programs.size();
+  const schema::ProgramT &program = *plan.programs[count < 2 ? 0 : count - 2];
+  return std::min(program.maxRows, program.maxOutputRows);
 }
 
 size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,

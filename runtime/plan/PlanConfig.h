@@ -54,8 +54,15 @@ int64_t ringPages(int64_t window, int64_t maxRows, int64_t pageTokens);
 /// Bytes of a token's key and value in one layer.
 int64_t kvTokenBytes(const schema::KvLayoutT &kv);
 
-/// Bytes of the pool of `layer`, with all pages that its sequences can use.
-uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer);
+/// Pages of `group`: as many as all sequences can use, and at most `limit`; 0:
+/// no limit.
+int64_t poolPages(const schema::KvLayoutT &kv, const schema::KvGroup &group,
+                  int64_t limit);
+
+/// Bytes of the pool of `layer`, with all pages that its sequences can use, and
+/// at most `limit`; 0: no limit.
+uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer,
+                     int64_t limit = 0);
 
 /// The same of all layers.
 uint64_t kvPoolBytes(const schema::KvLayoutT &kv);
@@ -81,6 +88,9 @@ LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
 
 /// Bytes of a row of the result that parameter number `param` of `kernel` is.
 uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
+
+/// The most sequences whose next tokens a program of decode takes in one step.
+int64_t mostDecodeRows(const schema::PlanT &plan);
 
 /// The number of the first of `plan`'s programs that holds a step of `rows`
 /// rows, `outputs` of them with logits, and is made for its kinds of rows, or

@@ -33,7 +33,7 @@ PlanReader::open(absl::string_view path, const PlanReadOptions &options) {
   std::vector<bool> verified(reader->table.size());
   verified.back() = true;
   LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(verified, /*threads=*/1));
-  LLAMAC_RETURN_IF_ERROR(reader->readManifest(options.sequences));
+  LLAMAC_RETURN_IF_ERROR(reader->readManifest(options));
   if (options.verify)
     LLAMAC_RETURN_IF_ERROR(reader->verifyChecksums(
         reader->sectionsOf(options.rank), options.threads));
@@ -60,7 +60,7 @@ static bool numbersAreAligned(const schema::Plan &plan) {
       });
 }
 
-absl::Status PlanReader::readManifest(int64_t sequences) {
+absl::Status PlanReader::readManifest(const PlanReadOptions &options) {
   const uint32_t number = static_cast<uint32_t>(table.size() - 1);
   const absl::Span<const uint8_t> buffer = bytes(number);
   flatbuffers::Verifier::Options limits;
@@ -84,6 +84,9 @@ absl::Status PlanReader::readManifest(int64_t sequences) {
   if (absl::Status status = verifyPlan(manifest, before); !status.ok())
     return badPlanError(
         absl::StrCat(where, ": ", status.message(), "; compile it again"));
+  const int64_t sequences = options.fillsGpu && manifest.target == "cuda"
+                                ? mostDecodeRows(manifest)
+                                : options.sequences;
   if (sequences == 0)
     return absl::OkStatus();
   manifest.kv->maxSequences = sequences;

@@ -30,6 +30,9 @@ struct PlanReadOptions {
   int threads = 2;
   /// Sequences that the cache shall hold; 0 for the plan's own number.
   int64_t sequences = 0;
+  /// Of a plan for cuda, as many as its largest program of decode takes, in
+  /// place of `sequences`.
+  bool fillsGpu = false;
 };
 
 /// The config of a kernel: its default, or that of one of its variants; and,
@@ -92,7 +95,7 @@ public:
 private:
   PlanReader() = default;
 
-  absl::Status readManifest(int64_t sequences);
+  absl::Status readManifest(const PlanReadOptions &options);
   absl::Status verifyChecksums(const std::vector<bool> &isVerified,
                                int threads) const;
   std::vector<bool> sectionsOf(std::optional<int64_t> rank) const;

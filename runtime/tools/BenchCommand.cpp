@@ -319,10 +319,11 @@ static absl::Status checkOptions(const Model &model,
   return absl::OkStatus();
 }
 
-int64_t mostSequences(const BenchOptions &options) {
+void loadFor(const BenchOptions &options, ModelOptions &loading) {
   const int64_t batch =
       std::max<int64_t>(*std::ranges::max_element(options.batch), 1);
-  return options.longPrompt > 0 ? batch + 1 : batch;
+  loading.sequences = options.longPrompt > 0 ? batch + 1 : batch;
+  loading.sharesPages = isServing(options);
 }
 
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,

@@ -39,8 +39,9 @@ struct BenchOptions {
   SchedulerOptions scheduler = {};
 };
 
-/// Sequences that a model must be loaded for: those of the largest batch.
-int64_t mostSequences(const BenchOptions &options);
+/// Has a model loaded for the largest batch, whose sequences share pages where
+/// requests come and go.
+void loadFor(const BenchOptions &options, ModelOptions &loading);
 
 /// For every prompt length and batch size: prefills fixed tokens, then decodes
 /// one token of each sequence a step, after a short warm-up. Steps sample

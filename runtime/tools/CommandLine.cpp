@@ -55,6 +55,29 @@ CLI::Validator wholeNumber(int64_t least, int64_t most) {
   return numberIn(least, most);
 }
 
+/// Takes a number above 0, and at most 1.
+static CLI::Validator shareOfOne() {
+  return {[](const std::string &text) {
+            double value = 0;
+            return absl::SimpleAtod(text, &value) && value > 0 && value <= 1
+                       ? ""
+                       : absl::StrCat("expected a number above 0, at most 1, "
+                                      "got ",
+                                      text);
+          },
+          ""};
+}
+
+/// Adds --parallel. `what` runs at once, and `count` of them by default.
+static void addParallel(const OptionGroup &group, int64_t &parallel,
+                        const std::string &what, int64_t count) {
+  group
+      .add("--parallel", parallel, "N",
+           absl::StrCat(what, " that run at once (default: ", count,
+                        "; on cuda as many as one step of decode takes)"))
+      ->check(wholeNumber(1, mostTokens));
+}
+
 CLI::Validator seedNumber() {
   return {[](std::string &text) -> std::string {
             uint64_t bits = 0;
@@ -259,12 +282,21 @@ static void addBatchInvariant(const OptionGroup &group, bool &value) {
 static void addSchedulerOptions(const OptionGroup &group,
                                 SchedulerOptions &options,
                                 const std::string &promptRows) {
+  CLI::Option *pages =
+      group
+          .add("--kv-pages", options.kvPages, "N",
+               "Pages of the KV cache that sequences share (default: on cuda "
+               "as many as --kv-memory holds, else as many as all of them can "
+               "use)")
+          ->check(wholeNumber(1, mostTokens));
   group
-      .add(
-          "--kv-pages", options.kvPages, "N",
-          "Pages of the KV cache that sequences share (default: as many as all "
-          "of them can use)")
-      ->check(wholeNumber(1, mostTokens));
+      .add("--kv-memory", options.kvMemory, "SHARE",
+           absl::StrCat("On cuda: pages take this share of the memory that is "
+                        "free once the model is loaded, at most as much as all "
+                        "sequences can use (default: ",
+                        defaultKvMemory, ")"))
+      ->check(shareOfOne())
+      ->excludes(pages);
   group
       .add("--prompt-rows", options.promptRows, "N",
            "Tokens of prompts in a step beside answers that decode (default: " +
@@ -339,10 +371,8 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
                 "Begin the output anew where it has answers already");
 
   const OptionGroup generation{app, "Generation"};
-  generation
-      .addDefault("--parallel", options.parallel, "N",
-                  "Sequences that run at once")
-      ->check(wholeNumber(1, mostTokens));
+  addParallel(generation, options.parallel, "Sequences",
+              GenerateCommandOptions::hostParallel);
   addSchedulerOptions(generation, options.scheduler, "as many as fit");
   generation
       .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
@@ -384,10 +414,8 @@ void addServeOptions(CLI::App &app, ServeOptions &options) {
       ->excludes(keys);
 
   const OptionGroup serving{app, "Serving"};
-  serving
-      .addDefault("--parallel", options.parallel, "N",
-                  "Answers of a model that run at once")
-      ->check(wholeNumber(1, mostTokens));
+  addParallel(serving, options.parallel, "Answers of a model",
+              ServeOptions::hostParallel);
   serving
       .addDefault("--max-queue", options.maxQueue, "N",
                   "Answers of a model that wait at most; others get 503")

@@ -159,6 +159,10 @@ static std::string markOf(absl::string_view text) {
 // Files
 //===----------------------------------------------------------------------===//
 
+void loadFor(const GenerateCommandOptions &options, ModelOptions &loading) {
+  loadForSharing(options.parallel, options.hostParallel, loading);
+}
+
 absl::Status checkGenerate(const GenerateCommandOptions &options) {
   if (options.json && options.output == "-")
     return usageError("--json: stdout has the answers; give -o a file");
@@ -251,7 +255,7 @@ absl::Status Generation::write(const ordered_json &line) {
 
 /// Reads requests until there are enough answers to give.
 absl::Status Generation::readAhead() {
-  const int64_t enough = 4 * options.parallel;
+  const int64_t enough = 4 * model.plan().kv->maxSequences;
   while (!atEnd && open < enough) {
     const uint64_t before = input->bytes();
     LLAMAC_ASSIGN_OR_RETURN(const LineReader::Outcome outcome,
@@ -465,8 +469,9 @@ void Generation::summarize(double seconds, bool isInterrupted) {
   progress.finish();
   if (options.quiet && !options.json)
     return;
-  const int64_t preemptions = scheduler->counts().preemptions;
-  const int64_t loaded = scheduler->counts().loadedTokens;
+  const SchedulerCounts counts = scheduler->counts();
+  const int64_t preemptions = counts.preemptions;
+  const int64_t loaded = counts.loadedTokens;
   const double rate =
       seconds > 0 ? static_cast<double>(summary.answerTokens) / seconds : 0;
   if (options.json)
@@ -480,7 +485,12 @@ void Generation::summarize(double seconds, bool isInterrupted) {
                                 {"generated_tokens", summary.answerTokens},
                                 {"seconds", seconds},
                                 {"tok_s", rate},
-                                {"preemptions", preemptions}})
+                                {"preemptions", preemptions},
+                                {"sequences", model.plan().kv->maxSequences},
+                                {"pages", counts.pages},
+                                {"steps", counts.steps},
+                                {"step_seconds", counts.stepSeconds},
+                                {"program_seconds", counts.programSeconds}})
                       .dump());
   else
     absl::FPrintF(log,

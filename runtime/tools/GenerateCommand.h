@@ -19,9 +19,11 @@
 namespace llamac {
 
 struct GenerateCommandOptions {
-  std::string prompts;     ///< A file of requests, a line each; "-": stdin.
-  std::string output;      ///< A file of answers, a line each; "-": stdout.
-  int64_t parallel = 16;   ///< Sequences that run together.
+  std::string prompts; ///< A file of requests, a line each; "-": stdin.
+  std::string output;  ///< A file of answers, a line each; "-": stdout.
+  /// Sequences that run together; 0: `hostParallel`, or what fills a GPU.
+  int64_t parallel = 0;
+  static constexpr int64_t hostParallel = 16;
   int64_t maxTokens = 128; ///< Of an answer whose request does not say.
   SchedulerOptions scheduler = {};
   /// Whether answers that the output has already are done without.
@@ -30,6 +32,9 @@ struct GenerateCommandOptions {
   bool json = false;     ///< The summary is JSON, on stdout.
   bool quiet = false;    ///< No progress and no summary.
 };
+
+/// Has a model loaded for as many sequences as run at once, which share pages.
+void loadFor(const GenerateCommandOptions &options, ModelOptions &loading);
 
 /// Before a model is loaded: usage error for options that do not go together,
 /// or that of a file of requests that cannot be read.

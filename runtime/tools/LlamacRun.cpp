@@ -82,7 +82,7 @@ static absl::Status execute(Invocation &invocation,
                       "mpirun has started, got one alone");
   if (command == "serve") {
     ModelOptions loading = invocation.model;
-    loading.sequences = invocation.serve.parallel;
+    loadFor(invocation.serve, loading);
     return serveCommand(
         invocation.serve,
         [&](const std::string &plan) { return Model::load(plan, loading); },
@@ -106,9 +106,11 @@ static absl::Status execute(Invocation &invocation,
   ModelOptions loading = invocation.model;
   loading.quiet |= invocation.run.quiet || invocation.chat.quiet ||
                    invocation.generate.quiet;
-  loading.sequences = command == "bench"      ? mostSequences(invocation.bench)
-                      : command == "generate" ? invocation.generate.parallel
-                                              : 1;
+  loading.sequences = 1;
+  if (command == "bench")
+    loadFor(invocation.bench, loading);
+  if (command == "generate")
+    loadFor(invocation.generate, loading);
   if (command == "tune") {
     invocation.tune.quiet = loading.quiet;
     return tuneCommand(

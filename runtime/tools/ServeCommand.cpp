@@ -27,6 +27,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <set>
@@ -62,6 +63,10 @@ static NamedPath parseModel(const std::string &text) {
               ? path.filename().string()
               : path.stem().string(),
           text};
+}
+
+void loadFor(const ServeOptions &options, ModelOptions &loading) {
+  loadForSharing(options.parallel, options.hostParallel, loading);
 }
 
 absl::Status checkServe(const ServeOptions &options) {
@@ -167,6 +172,15 @@ static void runUntil(Signal &ending, asio::io_context &context,
   context.run();
 }
 
+/// The share of what is free now that model number `served` of `sharing` takes,
+/// so that all take as much, and `share` in all: 0 for the default.
+static double partOfMemory(double share, int64_t served, int64_t sharing) {
+  if (share == 0)
+    share = defaultKvMemory;
+  return share /
+         (static_cast<double>(sharing) - static_cast<double>(served) * share);
+}
+
 absl::Status
 serveCommand(const ServeOptions &options,
              absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Model>>(
@@ -201,17 +215,30 @@ serveCommand(const ServeOptions &options,
   // it the GPU back. Other models' answers are finished first.
   Signal ending(context.get_executor());
   absl::Status lost;
-  ServedModels models;
+  // Those on a GPU share its memory: all are loaded before one takes pages.
+  std::vector<std::shared_ptr<const Model>> loaded;
+  std::vector<bool> onGpu;
   for (const std::string &text : options.models) {
-    const NamedPath named = parseModel(text);
-    LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                            load(named.path));
+    LLAMAC_ASSIGN_OR_RETURN(loaded.emplace_back(), load(parseModel(text).path));
+    LLAMAC_ASSIGN_OR_RETURN(const auto memory,
+                            loaded.back()->device().memory());
+    onGpu.push_back(memory.has_value());
+  }
+  const int64_t sharing = std::ranges::count(onGpu, true);
+  int64_t served = 0; // Of those.
+  ServedModels models;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    const NamedPath named = parseModel(options.models[i]);
+    const std::shared_ptr<const Model> &model = loaded[i];
     auto format = chatFormatOf(model->path(), model->tokenizer(), chat);
     // Prompts that are no conversations need no template of the model.
     if (!format.ok() && !(model->tokenizer() && chat.templateFile.empty()))
       return format.status();
     AsyncEngineOptions engine;
     engine.scheduler = options.scheduler;
+    if (onGpu[i] && options.scheduler.kvPages == 0)
+      engine.scheduler.kvMemory =
+          partOfMemory(options.scheduler.kvMemory, served++, sharing);
     engine.scheduler.profileInterval = 1;
     engine.maxWaiting = options.maxQueue;
     engine.onDeviceLost = [&, name = named.name](const absl::Status &error) {

@@ -34,13 +34,19 @@ struct ServeOptions {
   std::string keyFile;          ///< A line for each key.
   bool authenticates = true;    ///< Or a public address needs no key.
   std::vector<std::string> origins;
-  int64_t parallel = 8;        ///< Answers that run at once, of each model.
+  /// Answers that run at once, of each model; 0: `hostParallel`, or what fills
+  /// a GPU.
+  int64_t parallel = 0;
+  static constexpr int64_t hostParallel = 8;
   int64_t maxQueue = 256;      ///< And that wait.
   std::string chatTemplate;    ///< A file; empty: the models' own.
   std::string accessLog = "-"; ///< A file; "-": stderr; empty: none.
   int64_t drainSeconds = 300;  ///< That answers have to end after SIGTERM.
   SchedulerOptions scheduler;
 };
+
+/// Has models loaded for as many answers as run at once, which share pages.
+void loadFor(const ServeOptions &options, ModelOptions &loading);
 
 /// Before models are loaded: usage error for options that do not go together.
 absl::Status checkServe(const ServeOptions &options);

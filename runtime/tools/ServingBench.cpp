@@ -177,6 +177,8 @@ static absl::Status checkTogether(const BenchOptions &options) {
        "with --requests or --trace"},
       {"--kv-pages", options.scheduler.kvPages != 0, isServing(options),
        "with --requests, --trace or --long-prompt"},
+      {"--kv-memory", options.scheduler.kvMemory != 0, isServing(options),
+       "with --requests, --trace or --long-prompt"},
       {"--prompt-rows", options.scheduler.promptRows != 0, isServing(options),
        "with --requests, --trace or --long-prompt"},
       {"--no-prefix-cache", !options.scheduler.cachesPrefixes,

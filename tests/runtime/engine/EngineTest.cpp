@@ -524,6 +524,21 @@ TEST_P(EngineErrors, TheSameSequenceTwiceInABatchIsABug) {
             ExitCode::Internal);
 }
 
+TEST_P(EngineErrors, AShareOfMemoryIsOfADeviceThatHasItsOwn) {
+  const auto refuse = [&](const EngineOptions &options, const char *message) {
+    const absl::Status status =
+        Engine::create(engine->sharedModel(), options).status();
+    EXPECT_EQ(exitCode(status), ExitCode::Usage);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  refuse({.kvMemory = 0.5},
+         "KV memory: expected a device with memory of its own, got cpu");
+  refuse({.kvPages = 4, .kvMemory = 0.5},
+         "KV memory: expected it without a number of KV pages, got both");
+  refuse({.kvMemory = 1.5}, "KV memory: expected a share from 0 to 1, got 1.5");
+  refuse({.kvMemory = -1}, "KV memory: expected a share from 0 to 1, got -1");
+}
+
 TEST_P(EngineErrors, NoMoreSequencesThanThePlanWasMadeFor) {
   Sequence one = sequence();
   Sequence two = sequence();

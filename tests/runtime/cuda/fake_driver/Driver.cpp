@@ -19,9 +19,9 @@
 // LLAMAC_FAKE_IDLE kernels do nothing, where only the driver's calls matter,
 // and what NVRTC itself has compiled can be loaded. The driver is of the CUDA
 // version in LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
-// memory. A GPU goes on while the host waits for another that waits for it.
-// When the last context goes, what was not given back is written to the
-// file LLAMAC_FAKE_LEAKS.
+// memory; LLAMAC_FAKE_REFUSES names a call that finds none. A GPU goes on while
+// the host waits for another that waits for it. When the last context goes,
+// what was not given back is written to the file LLAMAC_FAKE_LEAKS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,6 +81,8 @@ static Result enqueue(Stream stream, std::function<void()> work,
   const std::lock_guard<std::mutex> lock(gpu().mutex);                         \
   if (isInjected(#function))                                                   \
     return injected;                                                           \
+  if (isRefused(#function))                                                    \
+    return outOfMemory;                                                        \
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
 

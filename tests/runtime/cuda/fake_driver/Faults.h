@@ -10,6 +10,7 @@
 #define LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_FAULTS_H
 
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <unistd.h>
@@ -22,14 +23,17 @@ inline bool isFile(const std::string &text) {
   return text.starts_with('/') && access(text.c_str(), F_OK) == 0;
 }
 
-/// Whether this call of `function` is the one that LLAMAC_FAKE_FAILS names:
-/// "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third,
+/// Whether this call of `function` is the one that the environment's `variable`
+/// names: "cuMemAlloc_v2" for every call, "cuMemAlloc_v2:3" for the third,
 /// "cuMemAlloc_v2:/path" for every one while there is a file of that path.
-inline bool isInjected(const char *function) {
+inline bool isNamed(const std::string &variable, const char *function) {
+  struct Counter {
+    std::string of;
+    int calls = 0;
+  };
   static std::mutex counting;
-  static std::string counted;
-  static int calls = 0;
-  const char *named = std::getenv("LLAMAC_FAKE_FAILS");
+  static std::map<std::string, Counter> counters;
+  const char *named = std::getenv(variable.c_str());
   if (!named)
     return false;
   const std::string text(named);
@@ -41,11 +45,20 @@ inline bool isInjected(const char *function) {
   if (text[colon + 1] == '/')
     return isFile(text.substr(colon + 1));
   const std::lock_guard<std::mutex> lock(counting);
-  if (counted != text) {
-    counted = text;
-    calls = 0;
-  }
-  return ++calls == std::atoi(text.c_str() + colon + 1);
+  Counter &counter = counters[variable];
+  if (counter.of != text)
+    counter = {text};
+  return ++counter.calls == std::atoi(text.c_str() + colon + 1);
+}
+
+/// Whether this call of `function` fails.
+inline bool isInjected(const char *function) {
+  return isNamed("LLAMAC_FAKE_FAILS", function);
+}
+
+/// Whether it finds no memory.
+inline bool isRefused(const char *function) {
+  return isNamed("LLAMAC_FAKE_REFUSES", function);
 }
 
 } // namespace llamac::fake
