@@ -100,7 +100,8 @@ std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
           {"decode64", 64, 64, /*decodeOnly=*/true},
           {"decode128", maxDecodeRows, maxDecodeRows, /*decodeOnly=*/true},
           {"decode256", 256, 256},
-          {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
+          {"prefill512", 512, targetOptions.maxLogitsRows},
+          {"prefill", targetOptions.maxRows, targetOptions.maxLogitsRows}};
 }
 
 Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
@@ -129,7 +130,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
         context, kernel::AttentionFamily::Unsplit, 0, 0,
-        targetOptions.maxPrefill, /*tiles=*/{});
+        targetOptions.maxRows, /*tiles=*/{});
   const cuda::AttentionConfig config =
       splitAttentionConfig(attention, maxRows, targetOptions);
   return kernel::AttentionConfigAttr::get(

@@ -32,9 +32,11 @@ namespace llamac {
 /// for attention of heads that are larger than published models have.
 struct CudaTargetOptions {
   GpuSpec gpu = defaultGpuSpec();
-  int64_t context = 0;        ///< Tokens a sequence may hold.
-  int64_t maxPrefill = 512;   ///< Rows of the largest step.
-  int64_t maxLogitsRows = 64; ///< Rows of it that may reach lm_head.
+  int64_t context = 0;    ///< Tokens a sequence may hold.
+  int64_t maxRows = 2048; ///< Rows of the largest step.
+  /// Rows of it that may reach lm_head: a row of each sequence that decodes at
+  /// once.
+  int64_t maxLogitsRows = 256;
   cuda::KvFormat kvFormat = cuda::KvFormat::F16;
 };
 

@@ -345,9 +345,13 @@ Scheduler::Batch Scheduler::chooseRows() {
       add(job, 1, RowKind::Decode);
   batch.decodeRows = std::ssize(batch.jobs);
   int64_t left = model().plan().programs.back()->maxRows;
-  if (batch.decodeRows > 0)
-    left = options.promptRows > 0 ? options.promptRows
-                                  : std::min(budget.rows(), left);
+  if (batch.decodeRows > 0) {
+    // More would take a program more than once.
+    if (engine->mixesKinds())
+      left = std::max<int64_t>(left - batch.decodeRows, 1);
+    left = std::min(left, options.promptRows > 0 ? options.promptRows
+                                                 : budget.rows());
+  }
   for (Job &job : running) {
     if (decodes(job) || left == 0)
       continue;

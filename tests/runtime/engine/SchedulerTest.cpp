@@ -148,6 +148,23 @@ TEST_F(SchedulerTest, PromptsTakeTheRowsThatTheyMayBesideOthers) {
   EXPECT_EQ(got[1][0].tokens, greedyAfter(cleanTokens(7, 30, 3), 3));
 }
 
+TEST_F(SchedulerTest, AStepHasAtMostTheRowsOfTheLargestProgram) {
+  const int64_t most = scheduler->model().plan().programs.back()->maxRows;
+  start({.promptRows = 100});
+  ASSERT_TRUE(submit(greedy(cleanTokens(2, 5, 12), 12)).ok());
+  ASSERT_TRUE(submit(greedy(cleanTokens(3, 60, 12), 12)).ok());
+  scheduler->step();
+  const std::vector<int32_t> prompt = cleanTokens(20, 30, 3);
+  ASSERT_TRUE(submit(greedy(prompt, 3)).ok());
+  for (const int64_t left : {20, 14, 8}) {
+    const int64_t before = scheduler->counts().rows;
+    scheduler->step();
+    EXPECT_EQ(scheduler->counts().rows - before, std::min(most, left + 2));
+  }
+  runAll();
+  EXPECT_EQ(got[2][0].tokens, greedyAfter(prompt, 3));
+}
+
 TEST_F(SchedulerTest, HigherPrioritiesGoFirstEqualOnesInTheirOrder) {
   start({}, 1);
   std::vector<int> order;
@@ -324,6 +341,32 @@ TEST_F(SchedulerTest, AFileOfPrefixesThatCannotBeUsedIsAnError) {
   status = create({}, {.prefixFile = file.path()});
   EXPECT_EQ(exitCode(status), ExitCode::BadFile);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another kind of file"));
+}
+
+TEST_F(SchedulerTest, HundredsThatAreCancelledAtOnceEndWithinAStep) {
+  start({.promptRows = 2});
+  std::vector<Scheduler::RequestId> ids;
+  for (int number = 0; number < 256; ++number) {
+    auto id =
+        submit(greedy(cleanTokens(4 + number % 5, 5 + number % 40, 8), 8));
+    ASSERT_TRUE(id.ok()) << id.status();
+    ids.push_back(*id);
+    if (number % 100 == 0)
+      scheduler->step();
+  }
+  EXPECT_EQ(scheduler->counts().running, 3);
+  for (const auto id : ids)
+    scheduler->cancel(id);
+  scheduler->step();
+  for (const auto &answers : got) {
+    ASSERT_TRUE(answers[0].end);
+    EXPECT_EQ(answers[0].end->reason, StopReason::Cancelled);
+  }
+  expectAllFree();
+  // And what comes next is answered.
+  ASSERT_TRUE(submit(greedy(cleanTokens(6, 5, 5), 5)).ok());
+  runAll();
+  EXPECT_EQ(got.back()[0].tokens, greedyAfter(cleanTokens(6, 5, 5), 5));
 }
 
 TEST_F(SchedulerTest, WhatIsCancelledEndsWithinAStep) {
