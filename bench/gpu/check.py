@@ -42,11 +42,14 @@ WIDE_POINTS = ["--prompt-tokens", "128", "--batch", "32,64,128", "--gen-tokens",
 # The published measurement of throughput: so many requests at once, 128 tokens in and 128 out. The last also with
 # --batch-invariant.
 THROUGHPUT, SEQUENCES = ["--prompt-tokens", "128", "--gen-tokens", "128"], (1, 16, 32, 64, 128)
+# The same through a server, whose clients ask again: tokens in and out, or mixed lengths.
+SERVING = ["--lengths", "128/128,1000/1000,mix", "--requests", "256", "--clients", "256"]
 # Of the dry run.
 TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "2"]
 TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,2", "--gen-tokens", "2"]
 TINY_WIDE_POINTS = ["--prompt-tokens", "8", "--batch", "3,4", "--gen-tokens", "2"]
 TINY_THROUGHPUT, TINY_SEQUENCES = ["--prompt-tokens", "8", "--gen-tokens", "3"], (1, 4)
+TINY_SERVING = ["--lengths", "8/3", "--requests", "4", "--clients", "2", "--vocab", "256"]
 TINY_PEERS = ["--device", "cpu", "--capacity", "64", "--prompt", "8", "--tokens", "4", "--rows", "32"]
 
 
@@ -107,6 +110,7 @@ class Check:
             yield f"batches {shape}", partial(self.batches, wide[shape]), 0.2
         for shape in (*large, first):
             yield f"throughput {shape}", partial(self.throughput, wide[shape]), 0.3
+        yield f"serving {first}", self.serving, 0.2
         yield f"answers {first}", partial(self.answers, plain[first]), 0.2
         yield f"rows {first}", partial(self.rows, plain[first]), 0.2
         yield f"fidelity {first}", partial(self.fidelity, plain[first]), 0.3
@@ -285,6 +289,14 @@ class Check:
             (row,) = self.bench_lines(plan, "--requests", str(count), "--batch", str(count), *flags)
             row |= {"shape": plan["shape"], "weights": plan["weights"], "batch_invariant": bool(invariant)}
             rows.append(row)
+
+    def serving(self):
+        """Many requests at once, by the engine and through a server."""
+        plan = self.package["served"]
+        command = [sys.executable, os.path.join(self.folder, "python", "throughput.py"), self.plan_path(plan), "--json"]
+        command += ["--tool", self.program("llamac-run"), *(TINY_SERVING if self.dry else SERVING)]
+        lines = self.call(*command, "--", "--random-weights", "1", *self.gpu).splitlines()
+        self.results["serving"] = [{"shape": plan["shape"], "weights": plan["weights"]} | json.loads(line) for line in lines]
 
     def profile(self, plan):
         """What Nsight Compute tells of the largest kernels."""

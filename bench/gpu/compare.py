@@ -35,6 +35,10 @@ def figures(results, shares=False):
         steps = ", batch-invariant" if row["batch_invariant"] else ""
         name = f"throughput {row['shape']} {row['weights']} x {row['sequences']}{steps}"
         found[name, "tok/s"] = row["output_tok_s"]
+    for row in results.get("serving", []):
+        for way in ("engine", "serve"):
+            name = f"serving {row['shape']} {row['weights']}, {row['lengths']} x {row['requests']}, {way}"
+            found[name, "tok/s"] = row[way]["output_tok_s"]
     for row in results.get("kernels", []):
         add_time(f"{row['shape']} {row['part']} {row['kernel']}", "us", row["us"], row["bytes"] / 1e9, 1e6)
     for row in results.get("peers", []):

@@ -28,6 +28,8 @@ FORMATS = ("bf16", "q8_0", "q4_0", "mxfp8")
 ALL_FORMATS = (*FORMATS, *gguf_file.FORMATS)
 # Tokens of a sequence and sequences of a plan: for long contexts, for batches, and of the dry run.
 LONG, WIDE, TINY = ("16384", "16"), ("512", "128"), ("256", "4")
+# Of a server, which chooses its sequences itself; the name of such a shape ends with `SERVED`.
+SERVED_SIZE, SERVED = ("2048", "1"), "-served"
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
 
 
@@ -47,7 +49,8 @@ def pack(folder, formats=ALL_FORMATS, cases=None, steps=None, dry=False):
             call(strip, copy)  # Symbols are a fifth of it.
         for name, library in libraries(program):
             shutil.copy(library, os.path.join(folder, "lib", name))
-    for module in glob.glob(os.path.join(HERE, "*.py")):
+    scripts = [os.path.join(ROOT, "scripts", name) for name in ("throughput.py", "serve_bench.py")]
+    for module in (*glob.glob(os.path.join(HERE, "*.py")), *scripts):
         shutil.copy(module, os.path.join(folder, "python"))
     shutil.copy(os.path.join(ROOT, "scripts", "gpu_check.sh"), folder)
     chosen = chosen_cases(build, cases)
@@ -67,7 +70,8 @@ def pack(folder, formats=ALL_FORMATS, cases=None, steps=None, dry=False):
 
 
 def plans(compiler, folder, formats, dry):
-    """Compiles them. Those that measure a format, those that measure batches, and one for two ranks."""
+    """Compiles them. Those that measure a format, those that measure batches, one for two ranks, and one with a
+    tokenizer for a server."""
     shapes = ["tiny"] if dry else list(PARAMS)
     found, wide = [], []
 
@@ -88,7 +92,10 @@ def plans(compiler, folder, formats, dry):
             wide.append(plan(shape, "bf16", WIDE, f"{shape}-wide"))
     ranks = compiled(shapes[0], "bf16", TINY if dry else LONG, f"{shapes[0]}-2-ranks", "--ranks", "2")
     # A tiny model has few tokens and sequences anyway.
-    return {"plans": found, "wide": wide or found[:1], "shapes": shapes, "ranks": ranks}
+    facts = {"plans": found, "wide": wide or found[:1], "shapes": shapes, "ranks": ranks}
+    served = shapes[0] + SERVED
+    compiler.compile(served, "bf16", "cuda", TINY if dry else SERVED_SIZE, os.path.join(folder, "plans/served.plan"))
+    return facts | {"served": {"shape": shapes[0], "weights": "bf16", "file": "plans/served.plan"}}
 
 
 class Compiler:
@@ -106,9 +113,15 @@ class Compiler:
         option = ["--weights", weights] if weights != "bf16" else []
         if shape in PARAMS:
             return [os.path.join(ROOT, PARAMS[shape]), *option]
-        with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as f:
-            json.dump(config(SHAPES[shape]), f)
-        return [self.folder, *option]
+        folder = os.path.join(self.folder, shape)
+        os.makedirs(folder, exist_ok=True)
+        files = {"config.json": config(SHAPES[shape.removesuffix(SERVED)])}
+        if shape.endswith(SERVED):
+            files["tokenizer.json"] = tokenizer(SHAPES[shape.removesuffix(SERVED)].vocab)
+        for name, content in files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                json.dump(content, f)
+        return [folder, *option]
 
     def call(self, verb, shape, weights, *flags):
         return call(os.path.join(self.build, "bin", "llamac"), verb, *self.model(shape, weights), *flags)
@@ -176,6 +189,18 @@ def config(shape):
     }
 
 
+def tokenizer(vocab):
+    """tokenizer.json with the 256 bytes, as GPT-2 writes them, and words in ASCII: whatever a model of random weights
+    says is text."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    texts = list(map(chr, plain)) + [chr(256 + i) for i in range(len(others))]
+    texts += [f"w{number}" for number in range(vocab - 256)]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    model = {"type": "BPE", "vocab": {text: number for number, text in enumerate(texts)}, "merges": []}
+    return {"model": model, "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": []}
+
+
 def fake_driver(compiler, folder, facts, cases, steps):
     """The environment in which the fake driver of the tests runs the package; its kernels are those of plans for
     sim, which come to `folder`."""
@@ -183,6 +208,7 @@ def fake_driver(compiler, folder, facts, cases, steps):
     for plan in facts["plans"]:
         path = os.path.join(folder, os.path.basename(plan["file"]))
         compiler.compile(plan["shape"], plan["weights"], "sim", TINY, path)
+    compiler.compile(facts["served"]["shape"] + SERVED, "bf16", "sim", TINY, os.path.join(folder, "served.plan"))
     if is_chosen("ranks tiny", steps):
         path = os.path.join(folder, os.path.basename(facts["ranks"]))
         compiler.compile("tiny", "bf16", "sim", TINY, path, "--ranks", "2")

@@ -10,6 +10,7 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 
 def table(results):
     parts = [head(results), conformance(results), decode(results), throughput(results.get("throughput", []))]
+    parts += [serving(results.get("serving", []))]
     parts += [kernels(results), profile(results.get("profile", []))]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
     parts += [answers(results.get("answers", [])), launch_rows(results.get("rows"))]
@@ -80,6 +81,21 @@ def throughput(rows):
         name = [row["shape"], row["weights"], str(row["sequences"]), steps]
         cells.append([*name, f"{row['output_tok_s']:.0f}", f"{row['seconds']:.2f}"])
     return rows_of(["throughput of", "weights", "sequences", "steps", "tok/s", "s in all"], cells)
+
+
+def serving(rows):
+    cells = []
+    for row in rows:
+        for way in ("engine", "serve"):
+            found = row[way]
+            line = [row["shape"], row["lengths"], str(row["requests"]), way]
+            line += [f"{found['output_tok_s']:.0f}", f"{found['total_tok_s']:.0f}"]
+            for name in ("ttft_s", "itl_s"):
+                line.append(", ".join(f"{1e3 * seconds:.1f}" for seconds in found.get(name, {}).values()) or "-")
+            share = f"{row['serve_share']:.2f}" if way == "serve" else "-"
+            cells.append([*line, share, f"{100 * found['host_share']:.1f} %" if "host_share" in found else "-"])
+    header = ["serving of", "tokens in/out", "requests", "by", "output tok/s", "total tok/s", "TTFT p50, p99 ms"]
+    return rows_of([*header, "ITL p50, p99 ms", "of the engine", "host"], cells)
 
 
 def kernels(results):

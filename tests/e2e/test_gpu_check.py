@@ -75,6 +75,12 @@ def results(**changes):
     products = {"qkv": {"ms": 0.1, "tflops": 500.0}}
     throughput = {"shape": "1b", "weights": "bf16", "output_tok_s": 9000.0, "seconds": 2.0}
     found["throughput"] = [throughput | {"sequences": 128, "batch_invariant": wanted} for wanted in (False, True)]
+    engine = {"output_tok_s": 9000.0, "total_tok_s": 18000.0, "host_share": 0.02}
+    times = {"ttft_s": {"p50": 0.1, "p99": 0.2}, "itl_s": {"p50": 0.01, "p99": 0.02}}
+    found["serving"] = [
+        {"shape": "1b", "weights": "bf16", "lengths": "128/128", "requests": 256, "clients": 256, "serve_share": 0.95}
+        | {"engine": engine, "serve": times | {"output_tok_s": 8550.0, "total_tok_s": 17100.0}}
+    ]
     found["peers"] = [
         {"command": "decode", "shape": "1b", "ms_per_token": 1.0, "torch": "2"},
         {"command": "attention", "shape": "1b", "tflops": 300.0, "rows": 512, "torch": "2"},
@@ -428,6 +434,7 @@ class Comparison(support.TestCase):
         self.assertIn("| 1b step gemv | us | 10 | 8 | 0.800 |", table)
         self.assertIn("| bandwidth read | GB/s | 3000 | 3000 | 1.000 |", table)
         self.assertIn("| throughput 1b bf16 x 128, batch-invariant | tok/s | 9000 | 9000 | 1.000 |", table)
+        self.assertIn("| serving 1b bf16, 128/128 x 256, serve | tok/s | 8550 | 8550 | 1.000 |", table)
         for peer in ("decode 1b | ms a token", "attention 1b | TFLOP/s", "products 1b qkv | TFLOP/s"):
             self.assertIn(f"| peer {peer} |", table)
         self.assertIn("Only in OLD:\n\n- 1b prompt gemm, us\n", table)
@@ -507,6 +514,11 @@ class Pictures(unittest.TestCase):
         self.assertIsNone(roofline.svg(results(kernels=[])))
         self.assertIsNone(roofline.svg(results(bandwidth={})))
         self.assertIsNone(roofline.svg(results(kernels=[kernel("copy", operations=0)])))
+
+    def test_serving_is_a_table(self):
+        table = report.table(results())
+        self.assertIn("| 1b | 128/128 | 256 | engine | 9000 | 18000 | - | - | - | 2.0 % |", table)
+        self.assertIn("| 1b | 128/128 | 256 | serve | 8550 | 17100 | 100.0, 200.0 | 10.0, 20.0 | 0.95 | - |", table)
 
     def test_throughput_is_a_table(self):
         table = report.table(results())
@@ -615,6 +627,10 @@ class DryRun(support.TestCase):
         for row in found["throughput"]:
             self.assertEqual(row["generated_tokens"], 3 * row["sequences"])
             self.assertAlmostEqual(row["output_tok_s"], row["generated_tokens"] / row["seconds"], delta=0.1)
+        (served,) = found["serving"]
+        for way in ("engine", "serve"):
+            self.assertEqual((served[way]["prompt_tokens"], served[way]["generated_tokens"]), (4 * 8, 4 * 3))
+        self.assertEqual(served["engine"]["sequences"], 128)
         self.assertEqual(len(found["peers"]) if found["torch"] else 3, 3)
         self.assertIn("no compute-sanitizer", found["sanitizer"])
         # One GPU is both ranks'.
@@ -630,7 +646,7 @@ class DryRun(support.TestCase):
         self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")
         self.assertIn("dry run", table)
         # As its shape says, its embedding is the output matrix.
-        self.assertIn("| tiny | step | gemv_tok_embeddings_n96_k64_bf16 |", table)
+        self.assertIn("| tiny | step | gemv_tok_embeddings_n288_k64_bf16 |", table)
         xml.etree.ElementTree.parse(os.path.join(self.package, "roofline.svg"))
         self.assertFalse([name for name in os.listdir(self.package) if name.endswith(".tmp")])
 
