@@ -150,6 +150,64 @@ class GpuFaults(CudaCase):
         self.assertEqual(server.process.wait(60), DEVICE)
 
 
+class Crowds(support.TestCase):
+    """256 clients at once, of whom half run."""
+
+    CLIENTS = 256
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        config = Config(64, 1, 4, 2, vocab=261)
+        model = write_gguf(cls.path("m.gguf"), config, quantise(random_weights(config, "bf16", 4), "F32")[0])
+        cls.plan = cls.path("m.plan")
+        support.run([support.LLAMAC, "compile", model, "-c", "4096", "-o", cls.plan, "-q"], check=True)
+
+    def setUp(self):
+        # A quarter of the pages that a whole context of each would take.
+        options = ("--parallel", self.CLIENTS // 2, "--max-queue", self.CLIENTS, "--kv-pages", 2048)
+        self.server = Server([self.plan], self.path(f"{self._testMethodName}.log"), *options)
+        self.addCleanup(self.server.stop)
+
+    def bodies(self, **more):
+        """Of prompts that share no beginning."""
+        return [SHORT | {"prompt": [(i + 7 * k) % 256 for k in range(4 + i % 9)]} | more for i in range(self.CLIENTS)]
+
+    def assert_idle(self):
+        for name in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+            self.assertTrue(wait_for(lambda: self.server.metric(name) == 0), name)
+
+    def text(self, events):
+        found = [json.loads(line[6:]) for line in events.split(b"\n") if line.startswith(b"data: {")]
+        return "".join(choice["text"] for event in found for choice in event["choices"])
+
+    def test_each_of_many_streams_is_the_answer_that_it_is_alone(self):
+        bodies = self.bodies()
+        alone = [self.server.post("/v1/completions", body)["choices"][0]["text"] for body in bodies[::16]]
+        # One takes much, and reads nothing of it.
+        silent = Stream(self.server.port, LONG)
+        streams = [Stream(self.server.port, body) for body in bodies]
+        texts = [stream.read() for stream in streams]
+        for text in texts:
+            self.assertTrue(text.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), text[-300:])
+            self.assertEqual(text.count(b'"finish_reason":"length"'), 1)
+        self.assertEqual([self.text(text) for text in texts[::16]], alone)
+        self.assertEqual(silent.read().count(b'"finish_reason":"length"'), 1)
+        self.assert_idle()
+
+    def test_all_that_leave_at_once_leave_nothing(self):
+        body = self.bodies()[0]
+        expected = self.server.post("/v1/completions", body)["choices"]
+        before = self.server.metric("generation_tokens_total")
+        streams = [Stream(self.server.port, body) for body in self.bodies(max_tokens=3000)]
+        self.assertTrue(wait_for(lambda: self.server.metric("num_requests_running") == self.CLIENTS // 2))
+        for stream in streams:
+            stream.close()
+        self.assert_idle()
+        self.assertLess(self.server.metric("generation_tokens_total") - before, self.CLIENTS * 3000)
+        self.assertEqual(self.server.post("/v1/completions", body)["choices"], expected)
+
+
 class Files(support.TestCase):
     def test_a_truncated_plan_ends_its_answers_others_are_finished(self):
         config = Config(64, 1, 4, 2, vocab=261)
