@@ -15,6 +15,7 @@
 #include "runtime/engine/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -326,6 +327,7 @@ absl::Status Engine::checkTokens(absl::Span<const int32_t> tokens) const {
 }
 
 absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
+  absl::flat_hash_set<const Sequence *> seen;
   for (const SequenceTokens &item : batch) {
     if (item.tokens.empty())
       return usageError("tokens: expected at least one, got none");
@@ -337,9 +339,8 @@ absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
                        " tokens, the plan was compiled for ", shared->context(),
                        "; shorten it or compile with a larger --ctx-size"));
     LLAMAC_RETURN_IF_ERROR(checkTokens(item.tokens));
-    for (const SequenceTokens &other : batch)
-      if (&other != &item && other.sequence == item.sequence)
-        return internalError("a sequence is in the batch twice");
+    if (!seen.insert(item.sequence).second)
+      return internalError("a sequence is in the batch twice");
   }
   return absl::OkStatus();
 }

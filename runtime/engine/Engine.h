@@ -118,6 +118,11 @@ struct DecodeItem {
 using TokenCallback =
     absl::FunctionRef<absl::StatusOr<bool>(absl::Span<const int32_t> tokens)>;
 
+/// What becomes of the steps that are in flight when a callback ends a
+/// decode(): they are undone, or given to the callback, too, as the device runs
+/// them anyway.
+enum class StepsAhead { Undone, Given };
+
 /// The logits that follow token number `token` of item number `item` of the
 /// batch; `values` has vocabSize of them, valid during the call.
 struct LogitsRow {
@@ -241,9 +246,11 @@ public:
   /// first the items' own, then the tokens of the step before, until `callback`
   /// ends them. The result is that of sample() for one step after the other;
   /// where the device queues steps, some are in flight ahead of `callback`, and
-  /// those past the end are undone. Errors: those of sample().
+  /// `ahead` says what becomes of those past the end. Errors: those of
+  /// sample().
   absl::Status decode(absl::Span<const DecodeItem> batch, int64_t steps,
-                      TokenCallback callback);
+                      TokenCallback callback,
+                      StepsAhead ahead = StepsAhead::Undone);
 
 private:
   class InFlightSteps;

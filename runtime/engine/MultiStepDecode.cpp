@@ -49,6 +49,9 @@ public:
   /// flight.
   absl::Status fill(int64_t steps);
 
+  /// Whether steps are in flight.
+  bool hasMore() const { return taken < queued; }
+
   /// Takes the first step in flight: gives its tokens and makes it part of the
   /// sequences.
   absl::StatusOr<absl::Span<const int32_t>> take();
@@ -240,7 +243,7 @@ absl::Status Engine::decodeOneByOne(absl::Span<const DecodeItem> batch,
 }
 
 absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
-                            TokenCallback callback) {
+                            TokenCallback callback, StepsAhead ahead) {
   std::vector<SequenceTokens> items;
   for (const DecodeItem &item : batch) {
     items.push_back(
@@ -258,12 +261,17 @@ absl::Status Engine::decode(absl::Span<const DecodeItem> batch, int64_t steps,
 
   InFlightSteps inFlight(*this, batch);
   auto run = [&]() -> absl::Status {
+    bool goesOn = true;
     for (int64_t step = 0; step < steps; ++step) {
-      LLAMAC_RETURN_IF_ERROR(inFlight.fill(steps));
+      if (goesOn)
+        LLAMAC_RETURN_IF_ERROR(inFlight.fill(steps));
+      else if (!inFlight.hasMore())
+        break;
       LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
                               inFlight.take());
-      LLAMAC_ASSIGN_OR_RETURN(const bool goesOn, callback(tokens));
-      if (!goesOn)
+      LLAMAC_ASSIGN_OR_RETURN(const bool wantsMore, callback(tokens));
+      goesOn &= wantsMore;
+      if (!goesOn && ahead == StepsAhead::Undone)
         break;
     }
     return absl::OkStatus();

@@ -445,12 +445,16 @@ bool Scheduler::runQueued(Batch &batch,
         bool goesOn = !isInterrupted();
         for (size_t i = 0; i < tokens.size(); ++i) {
           Job &job = *batch.jobs[i];
+          // What is in flight goes past an end, for the others' sake.
+          if (job.answer.ended())
+            continue;
           if (std::optional<AnswerPart> last = add(job, tokens[i]))
             ended.emplace_back(&job, *std::move(last));
           goesOn &= !job.answer.ended() && !job.isOverdue();
         }
         return goesOn;
-      });
+      },
+      StepsAhead::Given);
   for (auto &[job, part] : ended)
     end(*job, *job->answer.ended(), std::move(part));
   if (status.ok())

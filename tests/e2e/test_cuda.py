@@ -186,7 +186,7 @@ class Flight(CudaCase):
         return self.run_plan(f"--gtest_filter={names}", tool=tests, LLAMAC_TEST_PLAN=self.plan, **env).stdout
 
     def test_steps_in_flight_are_as_one_after_the_other(self):
-        self.assertIn("[  PASSED  ] 11 tests.", self.run_tests("StepsInFlightTest.*:CopiesTest.*"))
+        self.assertIn("[  PASSED  ] 12 tests.", self.run_tests("StepsInFlightTest.*:CopiesTest.*"))
         self.assert_nothing_leaked()
 
     def test_a_scheduler_gives_each_request_the_answer_it_has_alone(self):

@@ -164,6 +164,30 @@ TEST_F(StepsInFlightTest, WhatComesAfterAnEndIsAsIfNothingHadRunPastIt) {
   }
 }
 
+TEST_F(StepsInFlightTest, WhatIsInFlightMayBeGivenPastAnEnd) {
+  Sampler one = sampler(false), other = sampler(false);
+  int32_t token = 0, same = 0;
+  Sequence alone = begin(prompt(9, 2), one, token);
+  const Tokens expected = oneByOne(alone, token, one, 40);
+  Sequence sequence = begin(prompt(9, 2), other, same);
+  Tokens tokens;
+  const auto take = [&](absl::Span<const int32_t> chosen) {
+    tokens.push_back(chosen[0]);
+    return tokens.size() % 20 != 3;
+  };
+  ASSERT_TRUE(
+      engine->decode({{&sequence, same, &other}}, 20, take, StepsAhead::Given)
+          .ok());
+  // The run of the third step, and those behind it.
+  EXPECT_GT(tokens.size(), 4u);
+  EXPECT_LT(tokens.size(), 20u);
+  EXPECT_EQ(sequence.length(), 9 + std::ssize(tokens));
+  const Tokens rest =
+      oneByOne(sequence, tokens.back(), other, 40 - std::ssize(tokens));
+  tokens.insert(tokens.end(), rest.begin(), rest.end());
+  EXPECT_EQ(tokens, expected);
+}
+
 TEST_F(StepsInFlightTest, SequencesGoOnTogether) {
   Tokens first(3);
   std::vector<Tokens> expected;
