@@ -129,8 +129,8 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
   // split-KV. For more, programs share one kernel.
   if (maxRows > maxDecodeRows)
     return kernel::AttentionConfigAttr::get(
-        context, kernel::AttentionFamily::Unsplit, 0, 0,
-        targetOptions.maxRows, /*tiles=*/{});
+        context, kernel::AttentionFamily::Unsplit, 0, 0, targetOptions.maxRows,
+        /*tiles=*/{});
   const cuda::AttentionConfig config =
       splitAttentionConfig(attention, maxRows, targetOptions);
   return kernel::AttentionConfigAttr::get(

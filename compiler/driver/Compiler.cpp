@@ -478,9 +478,12 @@ absl::Status Compilation::runPhase(Phase phase) {
     if (compileOptions.reports.explainKernels) {
       LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
                               countedContext(0, compileOptions.context));
-      llvm::errs() << explainKernels(*graph, target(), costStep(tokens),
-                                     reports,
-                                     compileOptions.reports.explainRows);
+      // A prompt of so many rows has as many tokens at least.
+      const int64_t rows = compileOptions.reports.explainRows;
+      llvm::errs() << explainKernels(
+          *graph, target(),
+          costStep(std::max(tokens, std::min(rows, compileOptions.context))),
+          reports, rows);
     }
     return absl::OkStatus();
   case Phase::Emit:

@@ -158,10 +158,10 @@ uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param) {
 }
 
 int64_t mostDecodeRows(const schema::PlanT &plan) {
-  // The last program is that of prompts.
-  const size_t count = plan.programs.size();
-  const schema::ProgramT &program = *plan.programs[count < 2 ? 0 : count - 2];
-  return std::min(program.maxRows, program.maxOutputRows);
+  int64_t most = 0;
+  for (const auto &program : plan.programs)
+    most = std::max(most, std::min(program->maxRows, program->maxOutputRows));
+  return most;
 }
 
 size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,

@@ -89,7 +89,7 @@ LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
 /// Bytes of a row of the result that parameter number `param` of `kernel` is.
 uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
 
-/// The most sequences whose next tokens a program of decode takes in one step.
+/// The most sequences whose next tokens one step may choose.
 int64_t mostDecodeRows(const schema::PlanT &plan);
 
 /// The number of the first of `plan`'s programs that holds a step of `rows`

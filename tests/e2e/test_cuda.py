@@ -327,8 +327,8 @@ class Faults(CudaCase):
         error = self.refuse(LLAMAC_FAKE_MEMORY="200000", expect=MEMORY)
         self.assertRegex(
             error,
-            r"cuda\.plan: expected [\d.]+ KiB of memory of the device \(weights [\d.]+ KiB, KV cache [\d.]+ KiB, the rest "
-            r"[\d.]+ \w+\), got 195\.3 KiB free of 195\.3 KiB, [\d.]+ KiB missing; no -c and no --weights makes it fit",
+            r"cuda\.plan: expected [\d.]+ MiB of memory of the device \(weights [\d.]+ KiB, KV cache [\d.]+ KiB, the rest "
+            r"[\d.]+ \w+\), got 195\.3 KiB free of 195\.3 KiB, [\d.]+ MiB missing; no -c and no --weights makes it fit",
         )
 
     def compile_for_memory(self, *flags, target="cuda"):
@@ -337,7 +337,7 @@ class Faults(CudaCase):
         return plan
 
     def test_the_context_that_is_advised_fits_and_twice_as_much_does_not(self):
-        memory = {"LLAMAC_FAKE_MEMORY": "1500000"}
+        memory = {"LLAMAC_FAKE_MEMORY": "2700000"}
         run = ("-n", 2, *self.PROMPT)
         result = self.run_plan(self.compile_for_memory("-c", 4096), *run, expect=MEMORY, **memory)
         advised = re.search(r"compile with -c (\d+), which would fit$", result.stderr.strip())

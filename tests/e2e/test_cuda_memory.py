@@ -25,7 +25,7 @@ from support import LLAMAC, MEMORY, USAGE
 
 PAGE_TOKENS = 64
 # The most rows of a program of decode.
-SEQUENCES = 128
+SEQUENCES = 256
 
 
 class Memory(CudaCase):
@@ -117,7 +117,7 @@ class Pages(Memory):
         error = self.generate("--kv-memory", 1e-6, expect=MEMORY, **memory)
         self.assertRegex(error, r"KV cache: expected [\d.]+ KiB for 4 pages of 64 tokens, got 1e-06 of [\d.]+ MiB that are free")
         error = self.generate("--kv-pages", SEQUENCES * self.CONTEXT // PAGE_TOKENS, expect=MEMORY, **memory)
-        found = re.search(r"KV cache: expected [\d.]+ MiB for 512 pages, got .* free of .*; (\d+) pages would fit", error)
+        found = re.search(r"KV cache: expected [\d.]+ MiB for 1024 pages, got .* free of .*; (\d+) pages would fit", error)
         self.assertTrue(found, error)
         self.generate("--kv-pages", found[1], **memory)
         error = self.generate(expect=MEMORY, LLAMAC_FAKE_MEMORY=str(200000))
