@@ -464,7 +464,9 @@ def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
     For products whose kernels take them so, as the target says. Each block of
     such a kernel would round what all of them read. A norm becomes a launch
     again, which rounds; attention, and a product that no other op reads, round
-    their result; anything else gets a launch that does.
+    their result; anything else gets a launch that does. Packed weights are
+    multiplied by columns in the order of lanes, `#kernel.lane_order`, in which
+    they are then stored.
 
     ```mlir
     %o = kernel.attention %q over %kv ... -> tensor<?x576xf32>

@@ -134,12 +134,10 @@ def measure(source, sass, weights):
     operands = sum((0 if in_registers else 64 * 32) + columns * 32 for columns, in_registers in products)
     shared = warpgroups * operands + copied_x + copied_w
     if unpacks:
-        shared += copied_w + panels * outputs * SLICE * 2
+        shared += copied_w
     # What the blocks of a cluster share each copies its part of: weights of a prompt, x of a batch.
     from_l2 = copied_x / cluster + copied_w if batch else copied_x + copied_w / cluster
     issue = len(multiplying) * warpgroups
-    if unpacks:
-        issue += len(loop_with(code, found, "STS"))
     return {
         "tile": f"{rows} x {panels * outputs}",
         "splits": field(source, "splits") or 1,

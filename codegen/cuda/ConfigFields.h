@@ -22,6 +22,7 @@ namespace llamac::cuda {
 /// A format has the name of the element type that is kept in it.
 std::string enumeratorText(WeightFormat format);
 std::string enumeratorText(KvFormat format);
+std::string enumeratorText(RowFormat format);
 
 template <FieldsOf<GemvConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
@@ -111,8 +112,8 @@ void visitFields(Config &config, Visit visit) {
 
 template <FieldsOf<AttentionConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
-  auto &[kv, heads, scale, window, splits, minSplitTokens, stages, exp,
-         roundsResult, maxRows] = config;
+  auto &[kv, heads, scale, window, splits, minSplitTokens, stages, exp, result,
+         maxRows] = config;
   visit(FieldKind::Shape, "kv", kv);
   visit(FieldKind::Shape, "heads", heads);
   visit(FieldKind::Shape, "scale", scale);
@@ -121,7 +122,7 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Tile, "minSplitTokens", minSplitTokens);
   visit(FieldKind::Tile, "stages", stages);
   visit(FieldKind::Shape, "exp", exp);
-  visit(FieldKind::Shape, "roundsResult", roundsResult);
+  visit(FieldKind::Shape, "result", result);
   visit(FieldKind::Shape, "maxRows", maxRows);
 }
 

@@ -37,6 +37,21 @@ std::string cuda::enumeratorText(KvFormat format) {
   return format == KvFormat::F16 ? "KvFormat::F16" : "KvFormat::BF16";
 }
 
+std::string cuda::enumeratorText(RowFormat format) {
+  return format == RowFormat::F32    ? "RowFormat::F32"
+         : format == RowFormat::BF16 ? "RowFormat::BF16"
+                                     : "RowFormat::LaneBF16";
+}
+
+cuda::RowFormat rowFormatOf(Value rows) {
+  const auto type = cast<RankedTensorType>(rows.getType());
+  if (!type.getElementType().isBF16())
+    return cuda::RowFormat::F32;
+  return isa_and_nonnull<kernel::LaneOrderAttr>(type.getEncoding())
+             ? cuda::RowFormat::LaneBF16
+             : cuda::RowFormat::BF16;
+}
+
 cuda::DeviceWeight deviceWeightOf(Value weight) {
   return cuda::deviceWeight(llama::dataTypeOf(weight));
 }
@@ -207,13 +222,11 @@ static constexpr int barrierBytes = 1024, blockBytes = 1024;
 static constexpr int fewestStages = 3, mostStages = 8;
 
 static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
-  const int operands =
-      cuda::wgmmaOperands(config) * cuda::wgmmaOperandBytes(config);
   const int shared = std::min<int>(
       gpu.blockSharedBytes,
       gpu.smSharedBytes / cuda::wgmmaMinBlocks(config) - blockBytes);
-  return std::min(mostStages, (shared - barrierBytes - operands) /
-                                  cuda::wgmmaStageBytes(config));
+  return std::min(mostStages,
+                  (shared - barrierBytes) / cuda::wgmmaStageBytes(config));
 }
 
 /// Gives `config` the stages that its panels leave room for, and the blocks
@@ -263,10 +276,11 @@ static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t rows,
                              : 0));
 }
 
-cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
-                                   ArrayRef<int64_t> outputs, int64_t depth,
-                                   int weights, int64_t rows,
-                                   const GpuSpec &gpu) {
+/// Rows as the operand A, weights in bf16.
+static cuda::WgmmaConfig chooseRowTiles(cuda::WeightFormat format,
+                                        ArrayRef<int64_t> outputs,
+                                        int64_t depth, int weights,
+                                        int64_t rows, const GpuSpec &gpu) {
   cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
   int64_t bestTime = INT64_MAX;
   // From the largest: of equals it reads the least.
@@ -293,25 +307,37 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
   return best;
 }
 
-/// Blocks of batches take what they copy, at what L2 gives all of them
-/// together and one alone, 4,000 and 40 bytes a cycle; a tile that begins costs
-/// as much as 16 KB, and what adds up sums another 32 KB.
-static int64_t batchTimeOf(const cuda::WgmmaConfig &config) {
-  const int64_t bytes =
-      slicesOfSplit(config) * (cuda::wgmmaInputBytes(config) / config.cluster +
-                               config.panels * cuda::wgmmaPackedBytes(config)) +
-      16 * 1024 + (config.splits > 1 ? 32 * 1024 : 0);
-  const int64_t items =
-      config.splits * cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
-  const int64_t waves = cuda::divideUp(items, config.blocks);
-  return waves * bytes / std::min(40, std::max(1, 4000 / config.blocks));
+/// A slice of a tile of which weights are the operand A takes what it copies,
+/// at what L2 gives all blocks together and one alone, 4,000 and 40 bytes a
+/// cycle, or what the tensor cores take, which blocks of a multiprocessor
+/// share. A tile that begins costs as much as 16 KB, and what adds up sums
+/// another 32 KB.
+static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
+  const int64_t bytesOfCycle = std::min(40, std::max(1, 4000 / config.blocks));
+  const int64_t copied = cuda::wgmmaInputBytes(config) / config.cluster +
+                         config.panels * cuda::wgmmaPackedBytes(config);
+  const int64_t multiplied = int64_t{config.panels} * config.batchRows / 2 *
+                             (cuda::wgmmaSlice / 16) *
+                             cuda::wgmmaMinBlocks(config);
+  const int64_t items = cuda::divideUp(rows, config.batchRows) * config.splits *
+                        cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
+  return cuda::divideUp(items, config.blocks) *
+         (slicesOfSplit(config) * std::max(copied / bytesOfCycle, multiplied) +
+          (16 + (config.splits > 1 ? 32 : 0)) * 1024 / bytesOfCycle);
 }
 
-cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
-                                   ArrayRef<int64_t> outputs, int64_t depth,
-                                   int weights, int64_t rows,
-                                   const GpuSpec &gpu) {
+/// Columns of a product of wgmma.
+static constexpr int64_t maxColumns = 256;
+
+/// Weights as the operand A.
+static cuda::WgmmaConfig chooseColumnTiles(cuda::WeightFormat format,
+                                           ArrayRef<int64_t> outputs,
+                                           int64_t depth, int weights,
+                                           int64_t rows, const GpuSpec &gpu) {
   cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
+  // A lane has the sums of both weights.
+  const int64_t batchRows = std::clamp<int64_t>(
+      llvm::PowerOf2Ceil(rows), minBatchRows, maxColumns / weights);
   int64_t bestTime = INT64_MAX;
   for (const int panels : {2, 1})
     for (const int splits : splitCounts) {
@@ -320,14 +346,14 @@ cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
       cuda::WgmmaConfig config = best;
       config.panels = panels;
       config.panelOutputs = 64;
-      config.batchRows = static_cast<int>(rows);
+      config.batchRows = static_cast<int>(batchRows);
       config.splits = splits;
       // From 64 rows on x is as much as the weights.
-      config.cluster = rows >= 64 && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
+      config.cluster = batchRows >= 64 && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
       partitionWgmmaTiles(config, rows, gpu);
       if (!isLegalWgmma(config))
         continue;
-      const int64_t time = batchTimeOf(config);
+      const int64_t time = batchTimeOf(config, rows);
       if (time < bestTime) {
         best = config;
         bestTime = time;
@@ -345,15 +371,24 @@ bool isLegalWgmma(const cuda::WgmmaConfig &config) {
              cuda::divideUp(slices, cuda::groupTiles(config.format));
 }
 
+cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
+                                   ArrayRef<int64_t> outputs, int64_t depth,
+                                   int weights, int64_t rows,
+                                   const GpuSpec &gpu) {
+  const bool rowsAreA =
+      rows > maxBatchRows && format == cuda::WeightFormat::BF16;
+  return (rowsAreA ? chooseRowTiles : chooseColumnTiles)(format, outputs, depth,
+                                                         weights, rows, gpu);
+}
+
 cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   const int64_t rows = attr.getRowBlock();
   cuda::WgmmaConfig config =
-      (rows <= maxBatchRows ? chooseBatchTiles : chooseWgmmaTiles)(
-          deviceWeightOf(parts.front()).format,
-          llvm::to_vector(llvm::map_range(parts, rowsOf)),
-          widthOf(parts.front()), weights, rows, options.gpu);
+      chooseWgmmaTiles(deviceWeightOf(parts.front()).format,
+                       llvm::to_vector(llvm::map_range(parts, rowsOf)),
+                       widthOf(parts.front()), weights, rows, options.gpu);
   setTiles(config, attr);
   partitionWgmmaTiles(config, rows, options.gpu);
   return config;
@@ -372,7 +407,7 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
       attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
   config.window = static_cast<int>(shape.window);
   config.exp = shape.exp;
-  config.roundsResult = getElementTypeOrSelf(op.getResult()).isBF16();
+  config.result = rowFormatOf(op.getResult());
   if (!isSplit && op.getConfigAttr())
     config.maxRows = static_cast<int>(op.getConfigAttr().getRows());
   // Two tiles of small heads are fewer bytes than memory delivers within its

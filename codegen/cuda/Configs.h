@@ -25,6 +25,9 @@ namespace llamac {
 /// The format and the element type that GPUs read `weight` in.
 cuda::DeviceWeight deviceWeightOf(mlir::Value weight);
 
+/// How rows of numbers, of a result or of the input of a product, are kept.
+cuda::RowFormat rowFormatOf(mlir::Value rows);
+
 /// The element type in which the kernels read matrices of `element`.
 mlir::Type readElement(mlir::Type element);
 
@@ -77,8 +80,8 @@ cuda::StreamConfig streamConfig(mlir::Operation *op,
 /// rows 4.5 and 10 % faster so.
 bool nextBeginsLate(mlir::Operation *op, const CudaTargetOptions &options);
 
-/// The fewest and the most rows that a batch of sm_90a has, the columns of its
-/// products: sums of more fill the registers.
+/// The fewest rows that a batch of sm_90a has, and the most whose products have
+/// weights in bf16 as the operand A.
 constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
 
 cuda::WgmmaConfig wgmmaConfig(mlir::Operation *op,
@@ -88,12 +91,6 @@ cuda::WgmmaConfig wgmmaConfig(mlir::Operation *op,
 /// the products of `outputs`, one number for each of at most three; each has
 /// `weights` weights of `depth` in `format`.
 cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
-                                   llvm::ArrayRef<int64_t> outputs,
-                                   int64_t depth, int weights, int64_t rows,
-                                   const GpuSpec &gpu);
-
-/// The same of a batch of up to `rows` rows: 16, 32, 64 or 128.
-cuda::WgmmaConfig chooseBatchTiles(cuda::WeightFormat format,
                                    llvm::ArrayRef<int64_t> outputs,
                                    int64_t depth, int weights, int64_t rows,
                                    const GpuSpec &gpu);

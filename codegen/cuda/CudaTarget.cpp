@@ -143,6 +143,13 @@ bool CudaTarget::roundsInput(Operation *op) const {
          matmulAttr(op).getFamily() == kernel::MatmulFamily::Wgmma;
 }
 
+Attribute CudaTarget::inputEncoding(Operation *op) const {
+  if (!roundsInput(op) ||
+      !cuda::hasScales(deviceWeightOf(weightsOf(op).front()).format))
+    return {};
+  return kernel::LaneOrderAttr::get(op->getContext());
+}
+
 std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
   std::vector<Attribute> configs;
   for (const Tiles &tiles : candidatesOf(op, targetOptions))

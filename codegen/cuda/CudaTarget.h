@@ -116,6 +116,7 @@ public:
     return targetOptions.gpu.tier == KernelTier::Sm90;
   }
   bool roundsInput(mlir::Operation *op) const override;
+  mlir::Attribute inputEncoding(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;

@@ -33,7 +33,15 @@ static constexpr const char *results = "float *";
 
 /// The element type of `value`, rows of numbers.
 static StringRef elementOf(Value value) {
-  return getElementTypeOrSelf(value).isBF16() ? "BFloat16" : "float";
+  switch (rowFormatOf(value)) {
+  case cuda::RowFormat::F32:
+    return "float";
+  case cuda::RowFormat::BF16:
+    return "BFloat16";
+  case cuda::RowFormat::LaneBF16:
+    return "LaneBFloat16";
+  }
+  llvm_unreachable("no other format");
 }
 
 /// The parameter that `value`, a result or the input of a product, is.
@@ -487,7 +495,7 @@ static std::string addEpilogue(CudaKernelText &text, Op op) {
   const int64_t width = widthOf(op.getResult());
   if (op.getEpilogue().empty())
     return llvm::formatv("StoreRows<{0}{1}>{{out}", width,
-                         element == "float" ? "" : ", BFloat16");
+                         element == "float" ? "" : ", " + element.str());
   text.parts =
       functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                   std::to_string(width), functorStyle, element);

@@ -44,7 +44,9 @@ struct AttentionArgs {
 
 /// What results are stored as.
 template <AttentionConfig config>
-using AttentionResult = ChooseType<config.roundsResult, BFloat16, float>;
+using AttentionResult = ChooseType<
+    config.result == RowFormat::F32, float,
+    ChooseType<config.result == RowFormat::BF16, BFloat16, LaneBFloat16>>;
 
 /// Where results of vector `index` of [rows][heads] go.
 template <AttentionConfig config>

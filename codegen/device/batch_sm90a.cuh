@@ -28,7 +28,7 @@
 namespace llamac::cuda {
 
 /// The outputs of a tile that one warpgroup multiplies.
-template <WgmmaConfig config> struct WgmmaBatchMath {
+template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
   using Ring = WgmmaRing<config>;
   static constexpr int weights = config.weights;
   static constexpr int sumCount = config.batchRows / 2;
@@ -36,13 +36,13 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
   static constexpr int pairs = sumCount / 2;
 
   WgmmaSlices<config> slices;
+  const Weights &matrices;
   int output; ///< The lane's first pair in a tile; every second pair is eight
               ///< outputs further.
   int row; ///< The row of its first two pairs; those of the next are 8 apart.
 
-  LLAMAC_DEVICE explicit WgmmaBatchMath(const Ring &ring)
-      : slices(ring, 0,
-               Ring::mathWarp() / 4 * weights * wgmmaPanelBytes(config)) {
+  LLAMAC_DEVICE WgmmaBatchMath(const Ring &ring, const Weights &matrices)
+      : slices(ring), matrices(matrices) {
     const int g = laneIndex() / 4, t = laneIndex() % 4;
     output = Ring::mathWarp() * 16 + (g & ~1);
     row = 2 * t + g % 2;
@@ -50,7 +50,8 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
 
   /// Pairs whose sums and extras are on their way together; of more there are
   /// no registers.
-  static constexpr int batch = minOf(pairs, (Ring::unpacks ? 4 : 8) / weights);
+  static constexpr int batch =
+      minOf(pairs, (config.batchRows == 256 ? 2 : 8) / weights);
 
   static LLAMAC_DEVICE constexpr int rowStep(int i) { return i / 2 * 8; }
   static LLAMAC_DEVICE constexpr int outputStep(int i) { return i % 2 * 8; }
@@ -60,20 +61,50 @@ template <WgmmaConfig config> struct WgmmaBatchMath {
                               const Epilogue &epilogue,
                               const WgmmaSplits &splits) {
     float sums[weights][sumCount];
-    slices.multiply(tile, [&](uint64_t x, uint64_t w, bool adds) {
-#pragma unroll
-      for (int i = 0; i < weights; ++i)
-        wgmmaBf16(sums[i], w + i * (wgmmaPanelBytes(config) / 16), x, adds);
-    });
-
-    F32x2 acc[weights][pairs];
-#pragma unroll
-    for (int w = 0; w < weights; ++w)
-#pragma unroll
-      for (int i = 0; i < pairs; ++i)
-        acc[w][i] = pairOf(&sums[w][2 * i]);
+    if constexpr (wgmmaUnpacks(config))
+      multiplyPacked(tile, sums);
+    else
+      multiplyBf16(tile, sums);
     WgmmaResults<config, WgmmaBatchMath>(*this, rows, tile)
-        .give(epilogue, splits, [&](int w, int i) { return acc[w][i]; });
+        .give(epilogue, splits,
+              [&](int w, int i) { return pairOf(&sums[w][2 * i]); });
+  }
+
+  /// Weights as they come, by descriptors.
+  LLAMAC_DEVICE void multiplyBf16(const WgmmaTile &tile,
+                                  float (&sums)[weights][sumCount]) {
+    const uint64_t first = matrixDescriptor(slices.ring.weightsAt(0) +
+                                                Ring::mathWarp() / 4 * weights *
+                                                    wgmmaPanelBytes(config),
+                                            0, 1024, Swizzle::Bytes128);
+    slices.multiply(tile, [&](int, uint64_t x, bool adds) {
+      const uint64_t w =
+          first + slices.place.stage * (wgmmaStageBytes(config) / 16);
+      wgmmaFence();
+#pragma unroll
+      for (int k = 0; k < wgmmaSlice / 16; ++k)
+#pragma unroll
+        for (int i = 0; i < weights; ++i)
+          wgmmaBf16(sums[i],
+                    Ring::atStep(w + i * (wgmmaPanelBytes(config) / 16), k),
+                    Ring::atStep(x, k), adds || k > 0);
+    });
+  }
+
+  /// Packed ones, in registers.
+  LLAMAC_DEVICE void multiplyPacked(const WgmmaTile &tile,
+                                    float (&sums)[weights][sumCount]) {
+    WgmmaFragments<config, Weights> a(matrices, Ring::mathWarp() * 16);
+    a.begin(tile);
+    slices.multiply(tile, [&](int slice, uint64_t x, bool adds) {
+      a.unpack(slices.ring, slices.place.stage, tile, slice);
+      wgmmaFence();
+#pragma unroll
+      for (int k = 0; k < wgmmaSlice / 16; ++k)
+#pragma unroll
+        for (int i = 0; i < weights; ++i)
+          wgmmaBf16(sums[i], a.words[i][k], Ring::atStep(x, k), adds || k > 0);
+    });
   }
 
   /// Exchanges two neighbouring rows of the lane's output for one row of it and

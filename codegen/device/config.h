@@ -363,6 +363,10 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
 
 enum class KvFormat : unsigned char { F16, BF16 };
 
+/// How rows of results are kept: LaneBF16 is BF16 in the order of lanes
+/// (LaneBFloat16).
+enum class RowFormat : unsigned char { F32, BF16, LaneBF16 };
+
 /// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
 /// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
 /// K as [pageTokens][headSize], then V likewise, in 16-bit elements: a lane
@@ -398,8 +402,8 @@ struct AttentionConfig {
   int minSplitTokens = 128;     ///< The fewest keys that are worth a part.
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
-  bool roundsResult = false;    ///< To bf16.
-  int maxRows = 0;              ///< Of a launch; unsplit attention.
+  RowFormat result = RowFormat::F32;
+  int maxRows = 0; ///< Of a launch; unsplit attention.
 };
 
 /// Keys that go through the registers together.

@@ -8,15 +8,14 @@
 //
 // y = x W^T as gemm.cuh does it, on the warpgroups of sm_90a. A block goes from
 // tile to tile. One thread of the first warpgroup keeps a ring of stages full
-// by tensor copies; the last two warpgroups multiply 64 rows each. Both
-// operands come from shared memory, rows of 128 bytes, swizzled:
+// by tensor copies; the others multiply. x comes in bf16: who makes it rounds
+// and normalises it, once for all blocks.
 //
-//   x   bf16 [128 rows][64], the operand A. Who makes x rounds and normalises
-//       it, once for all blocks.
-//   W   bf16, panels of [panelOutputs][64] one behind the other: the operand B
-//       of one product for all of them. Other formats are copied as they are
-//       packed, and a fourth warpgroup unpacks them into a ring of operands
-//       (WgmmaUnpacker).
+// Of prompts with weights in bf16 two warpgroups multiply 64 rows each
+// (WgmmaMath), of batches and of packed weights a warpgroup has 64 outputs
+// (WgmmaBatchMath). Operands lie in shared memory in rows of 128 bytes,
+// swizzled, x as [rows][64] and W as panels of [panelOutputs][64] one behind
+// the other. Packed weights are copied as they are packed.
 //
 // The first stages' weights are copied in the prologue, before earlier launches
 // are done: weights do not depend on them.
@@ -41,22 +40,19 @@
 
 namespace llamac::cuda {
 
-/// The 64 rows of a tile that one warpgroup multiplies.
+/// The 64 rows of a tile that one warpgroup multiplies, by all its panels at
+/// once.
 template <WgmmaConfig config> struct WgmmaMath {
   using Ring = WgmmaRing<config>;
   static constexpr int panelSums = config.panelOutputs / 2;
-  /// The panels go by one product, or where a fourth warpgroup leaves ptxas 128
-  /// registers for each thread at first, which is too few for one of 256
-  /// outputs, by one each.
-  static constexpr int products = Ring::unpacks ? config.panels : 1;
-  static constexpr int productSums = config.panels * panelSums / products;
+  static_assert(!wgmmaUnpacks(config));
 
   WgmmaSlices<config> slices;
   int row;    ///< The lane's first one in the tile; the other is 8 further.
   int output; ///< Its first pair of outputs; every eight have another.
 
   LLAMAC_DEVICE explicit WgmmaMath(const Ring &ring)
-      : slices(ring, Ring::mathWarp() / 4 * 64 * 128, 0) {
+      : slices(ring, Ring::mathWarp() / 4 * 64 * 128) {
     row = Ring::mathWarp() * 16 + laneIndex() / 4;
     output = laneIndex() % 4 * 2;
   }
@@ -64,10 +60,8 @@ template <WgmmaConfig config> struct WgmmaMath {
   static constexpr int panelPairs = config.panelOutputs / 8;
   static constexpr int rowPairs = config.panels / config.weights * panelPairs;
   static constexpr int pairs = 2 * rowPairs;
-  /// What unpacks weights leaves registers for few pairs at a time, and so do
-  /// the loads of several splits.
-  static constexpr int batch =
-      Ring::unpacks ? 4 : (config.splits > 1 ? 8 : 16) / config.weights;
+  /// The loads of several splits leave registers for few pairs at a time.
+  static constexpr int batch = (config.splits > 1 ? 8 : 16) / config.weights;
 
   static LLAMAC_DEVICE constexpr int rowStep(int i) { return i / rowPairs * 8; }
   static LLAMAC_DEVICE constexpr int outputStep(int i) {
@@ -78,17 +72,21 @@ template <WgmmaConfig config> struct WgmmaMath {
   LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
                               const Epilogue &epilogue,
                               const WgmmaSplits &splits) {
-    float sums[products][productSums];
-    slices.multiply(tile, [&](uint64_t x, uint64_t w, bool adds) {
+    float sums[config.panels * panelSums];
+    const uint64_t first =
+        matrixDescriptor(slices.ring.weightsAt(0), 0, 1024, Swizzle::Bytes128);
+    slices.multiply(tile, [&](int, uint64_t x, bool adds) {
+      const uint64_t w =
+          first + slices.place.stage * (wgmmaStageBytes(config) / 16);
+      wgmmaFence();
 #pragma unroll
-      for (int i = 0; i < products; ++i)
-        wgmmaBf16(sums[i], x, w + i * (wgmmaPanelBytes(config) / 16), adds);
+      for (int k = 0; k < wgmmaSlice / 16; ++k)
+        wgmmaBf16(sums, Ring::atStep(x, k), Ring::atStep(w, k), adds || k > 0);
     });
     WgmmaResults<config, WgmmaMath>(*this, rows, tile)
         .give(epilogue, splits, [&](int w, int i) {
-          const int number =
-              w * panelSums + i % rowPairs * 4 + i / rowPairs * 2;
-          const float *sum = &sums[number / productSums][number % productSums];
+          const float *sum =
+              &sums[w * panelSums + i % rowPairs * 4 + i / rowPairs * 2];
           return F32x2{sum[0], sum[1]};
         });
   }
@@ -128,9 +126,7 @@ public:
     LLAMAC_SHARED_DYNAMIC(shared);
     LLAMAC_SHARED(full, uint64_t[config.stages]);
     LLAMAC_SHARED(empty, uint64_t[config.stages]);
-    LLAMAC_SHARED(unpacked, uint64_t[maxOf(wgmmaOperands(config), 1)]);
-    LLAMAC_SHARED(used, uint64_t[maxOf(wgmmaOperands(config), 1)]);
-    ring = {shared, full, empty, unpacked, used};
+    ring = {shared, full, empty};
     if constexpr (config.cluster > 1)
       rank = clusterRank();
     if (threadIdx.x == 0)
@@ -149,28 +145,19 @@ public:
   template <class Epilogue>
   LLAMAC_DEVICE void run(const TensorMap &input, const Epilogue &epilogue,
                          const WgmmaSplits &splits = {}) const {
-    constexpr bool unpacks = Ring::unpacks;
     if (warpIndex() < 4) {
       registersGive<wgmmaCopyRegisters>();
       if (threadIdx.x == 0) {
         Loader loads = loader();
         eachTile([&](const WgmmaTile &tile) { loads.load(input, tile); });
       }
-    } else if (unpacks && warpIndex() < 4 + wgmmaUnpackWarps) {
-      if constexpr (unpacks) {
-        registersGive<wgmmaUnpackRegisters>();
-        WgmmaUnpacker<config, Weights> unpacker(ring, weights,
-                                                threadIdx.x - 128);
-        eachTile([&](const WgmmaTile &tile) { unpacker.unpack(tile); });
-      }
     } else {
       registersTake<wgmmaMathRegisters(config)>();
-      ChooseType<config.batchRows != 0, WgmmaBatchMath<config>,
-                 WgmmaMath<config>>
-          math(ring);
-      eachTile([&](const WgmmaTile &tile) {
-        math.multiply(rows, tile, epilogueOfPart(epilogue, tile.part), splits);
-      });
+      if constexpr (config.batchRows != 0)
+        multiply(WgmmaBatchMath<config, Weights>(ring, weights), epilogue,
+                 splits);
+      else
+        multiply(WgmmaMath<config>(ring), epilogue, splits);
     }
     // The other block may still be told that a stage is free.
     if constexpr (config.cluster > 1) {
@@ -180,6 +167,14 @@ public:
   }
 
 private:
+  template <class Math, class Epilogue>
+  LLAMAC_DEVICE void multiply(Math math, const Epilogue &epilogue,
+                              const WgmmaSplits &splits) const {
+    eachTile([&](const WgmmaTile &tile) {
+      math.multiply(rows, tile, epilogueOfPart(epilogue, tile.part), splits);
+    });
+  }
+
   /// Tiles along the rows, of a launch and of what one cluster after another
   /// has: those that share weights have neighbours.
   LLAMAC_DEVICE int rowTiles() const {

@@ -19,6 +19,7 @@
 namespace llamac::cuda {
 
 using llamac::BFloat16;
+using llamac::LaneBFloat16;
 
 /// Two columns of one row.
 struct alignas(8) F32x2 {
@@ -62,6 +63,15 @@ LLAMAC_DEVICE void store2(BFloat16 *p, F32x2 value) {
   vectorAt<uint32_t>(p) = packBf16(value.x, value.y);
 }
 
+/// Rows begin at multiples of 32 bytes, so that the pair's number of eight,
+/// bits 2 to 4 of its address, is rotated.
+LLAMAC_DEVICE void store2(LaneBFloat16 *p, F32x2 value) {
+  const auto at = reinterpret_cast<uint64_t>(p);
+  const uint64_t lies = (at & ~uint64_t{31}) | (at >> 1 & 12) | (at & 4) << 2;
+  vectorAt<uint32_t>(reinterpret_cast<LaneBFloat16 *>(lies)) =
+      packBf16(value.x, value.y);
+}
+
 /// Columns `column`, which is even, and `column + 1` of a row of a matrix
 /// [rows][width]. Rows of an odd width begin anywhere, and their last column
 /// has a neighbour that is 0 and is not stored.
@@ -77,6 +87,12 @@ template <long width>
 LLAMAC_DEVICE void storePair(BFloat16 *matrix, long row, long column,
                              F32x2 value) {
   static_assert(width % 2 == 0);
+  store2(matrix + row * width + column, value);
+}
+template <long width>
+LLAMAC_DEVICE void storePair(LaneBFloat16 *matrix, long row, long column,
+                             F32x2 value) {
+  static_assert(width % 16 == 0);
   store2(matrix + row * width + column, value);
 }
 template <long width>

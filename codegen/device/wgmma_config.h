@@ -23,12 +23,13 @@ namespace llamac::cuda {
 /// none. A tile has `panels` panels of `panelOutputs` outputs: neighbours of
 /// one weight, or one of each of two.
 ///
-/// Of a prompt the rows are the operand A, wgmmaRows of a tile. `cluster`
-/// blocks share weights, as neighbours along the rows, or where these are an
-/// odd number of tiles rows of x, along the outputs.
+/// Of a prompt with weights in bf16 its rows are the operand A, wgmmaRows of a
+/// tile. `cluster` blocks share weights, as neighbours along the rows, or where
+/// these are an odd number of tiles rows of x, along the outputs.
 ///
-/// Of a batch weights are the operand A, 64 outputs of a panel, and a tile has
+/// Else weights are the operand A, 64 outputs of a panel, and a tile has
 /// `batchRows` rows. `cluster` neighbours along the outputs share rows of x.
+/// Packed weights become the operand in registers.
 ///
 /// `splits` blocks share the depth of a tile.
 struct WgmmaConfig {
@@ -41,7 +42,7 @@ struct WgmmaConfig {
   int stages = 4;
   int cluster = 1; ///< 1 or 2.
   int blocks = 132;
-  int batchRows = 0; ///< 16, 32, 64 or 128; 0: of a prompt.
+  int batchRows = 0; ///< 16 to 256, the columns of wgmma; 0: its rows.
   int splits = 1;
 };
 
@@ -58,16 +59,13 @@ LLAMAC_CONSTEXPR int wgmmaMathWarpsOf(const WgmmaConfig &config) {
   return config.batchRows ? config.panels / config.weights * 4 : wgmmaMathWarps;
 }
 
-/// Whether a fourth warpgroup unpacks the weights to bf16.
+/// Whether weights become the operand A in registers.
 LLAMAC_CONSTEXPR bool wgmmaUnpacks(const WgmmaConfig &config) {
   return config.format != WeightFormat::BF16;
 }
-constexpr int wgmmaUnpackWarps = 4;
 
 LLAMAC_CONSTEXPR int wgmmaProductThreads(const WgmmaConfig &config) {
-  return (4 + (wgmmaUnpacks(config) ? wgmmaUnpackWarps : 0) +
-          wgmmaMathWarpsOf(config)) *
-         32;
+  return (4 + wgmmaMathWarpsOf(config)) * 32;
 }
 
 /// Blocks that fit on a multiprocessor. Where registers suffice for two, one of
@@ -76,16 +74,13 @@ LLAMAC_CONSTEXPR int wgmmaMinBlocks(const WgmmaConfig &config) {
   return wgmmaProductThreads(config) <= 256 ? 2 : 1;
 }
 
-/// Registers of the threads that copy, unpack and multiply: what ptxas gives
-/// all of them at first, for a multiprocessor's 65,536, is shared anew.
+/// Registers of the threads that copy and multiply: what ptxas gives all of
+/// them at first, for a multiprocessor's 65,536, is shared anew.
 constexpr int wgmmaCopyRegisters = 40;
-constexpr int wgmmaUnpackRegisters = 72;
 LLAMAC_CONSTEXPR int wgmmaMathRegisters(const WgmmaConfig &config) {
   const int threads = wgmmaProductThreads(config);
   const int atFirst = 65536 / (wgmmaMinBlocks(config) * threads) / 8 * 8;
-  const int others =
-      wgmmaCopyRegisters + (wgmmaUnpacks(config) ? wgmmaUnpackRegisters : 0);
-  const int own = (atFirst * threads - others * 128) /
+  const int own = (atFirst * threads - wgmmaCopyRegisters * 128) /
                   (wgmmaMathWarpsOf(config) * 32) / 8 * 8;
   return own < 240 ? own : 240;
 }
@@ -129,18 +124,8 @@ LLAMAC_CONSTEXPR int wgmmaStageBytes(const WgmmaConfig &config) {
   return static_cast<int>(roundUp(wgmmaSliceBytes(config), 1024));
 }
 
-/// Slices of unpacked weights: one is filled while the other is multiplied.
-LLAMAC_CONSTEXPR int wgmmaOperands(const WgmmaConfig &config) {
-  return wgmmaUnpacks(config) ? 2 : 0;
-}
-
-LLAMAC_CONSTEXPR int wgmmaOperandBytes(const WgmmaConfig &config) {
-  return config.panels * wgmmaPanelBytes(config);
-}
-
 LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
-  return config.stages * wgmmaStageBytes(config) +
-         wgmmaOperands(config) * wgmmaOperandBytes(config);
+  return config.stages * wgmmaStageBytes(config);
 }
 
 /// Outputs of all parts, a whole number of pairs.
@@ -165,13 +150,10 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
   return shape;
 }
 
-/// Copies that bring a slice of a panel: of a prompt one of each block of a
-/// cluster, where what it brings begins at a multiple of 128 bytes.
+/// Copies that bring a slice of a panel: where rows are the operand A one of
+/// each block of a cluster.
 LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
-  return config.batchRows == 0 &&
-                 wgmmaPackedBytes(config) / config.cluster % 128 == 0
-             ? config.cluster
-             : 1;
+  return config.batchRows == 0 ? config.cluster : 1;
 }
 
 /// Of x, bf16 [rows][depth], operand `operand`: a slice of the rows that a

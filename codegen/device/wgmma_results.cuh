@@ -54,7 +54,7 @@ template <WgmmaConfig config, class Math> struct WgmmaResults {
         outputsBehind(static_cast<int>(tile.outputs - column)), tile(tile) {}
 
   /// Finishes the tile, or the block's split of it: sumOf(w, i) is what the
-  /// lane has of weight `w` for its pair `i`.
+  /// lane has of weight `w` for its pair `i`; whole warps call it.
   template <class Epilogue, class SumOf>
   LLAMAC_DEVICE void give(const Epilogue &epilogue, const WgmmaSplits &splits,
                           const SumOf &sumOf) const {
@@ -71,13 +71,17 @@ template <WgmmaConfig config, class Math> struct WgmmaResults {
   }
 
 private:
-  /// Calls visit(i) for those of the lane's pairs from `first` on, `count` of
-  /// them, that are there.
-  template <int first, int count, class Visit>
+  LLAMAC_DEVICE bool isThere(int i) const {
+    return Math::rowStep(i) < rowsBehind && Math::outputStep(i) < outputsBehind;
+  }
+
+  /// Calls visit(i) for those of the batch of pairs from `first` on that are
+  /// there.
+  template <int first, class Visit>
   LLAMAC_DEVICE void eachPair(const Visit &visit) const {
 #pragma unroll
-    for (int i = first; i < first + count; ++i)
-      if (Math::rowStep(i) < rowsBehind && Math::outputStep(i) < outputsBehind)
+    for (int i = first; i < first + batch; ++i)
+      if (isThere(i))
         visit(i);
   }
 
@@ -91,11 +95,11 @@ private:
     // Registers that are only written where a pair is there would be live from
     // the kernel's beginning on.
     ExtrasOf<Epilogue> extras[batch] = {};
-    eachPair<first, batch>([&](int i) {
+    eachPair<first>([&](int i) {
       extras[i - first] = extrasOf(epilogue, row + Math::rowStep(i),
                                    column + Math::outputStep(i));
     });
-    eachPair<first, batch>([&](int i) {
+    eachPair<first>([&](int i) {
       applyEpilogue(epilogue, row + Math::rowStep(i),
                     column + Math::outputStep(i), sums[i - first],
                     extras[i - first]);
@@ -123,11 +127,17 @@ private:
       return Math::rowStep(i) * rowFloats + w * outputs + Math::outputStep(i);
     };
     float *const own = firstSum + tile.split * splitFloats;
-    eachPair<0, pairs>([&](int i) {
 #pragma unroll
-      for (int w = 0; w < weights; ++w)
-        store2(own + offsetOf(w, i), sumOf(w, i));
-    });
+    for (int first = 0; first < pairs; first += batch) {
+      // Else ptxas exchanges all sums before it stores the first, and spills.
+      syncWarp();
+#pragma unroll
+      for (int i = first; i < first + batch; ++i)
+#pragma unroll
+        for (int w = 0; w < weights; ++w)
+          if (const F32x2 sum = sumOf(w, i); isThere(i))
+            store2(own + offsetOf(w, i), sum);
+    }
     constexpr int threads = wgmmaMathWarpsOf(config) * 32;
     if (!arrivesLast(splits.counters + tile.number, config.splits,
                      threadIdx.x == wgmmaProductThreads(config) - threads,
@@ -141,7 +151,7 @@ private:
           sums[i][w] = {0, 0};
 #pragma unroll 2
       for (int split = 0; split < config.splits; ++split)
-        eachPair<first, batch>([&](int i) {
+        eachPair<first>([&](int i) {
 #pragma unroll
           for (int w = 0; w < weights; ++w)
             sums[i - first][w] =

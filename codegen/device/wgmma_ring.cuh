@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A ring of stages in shared memory, each with a slice of x and of W, the
-// thread that keeps it full by tensor copies, the warpgroup that unpacks
-// weights, and the order in which those that multiply go through it.
+// thread that keeps it full by tensor copies, and the order in which those that
+// multiply go through it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,6 @@ struct WgmmaTile {
 };
 
 template <WgmmaConfig config> struct WgmmaRing {
-  static constexpr bool unpacks = wgmmaUnpacks(config);
   static constexpr int slices = divideUp(config.depth, wgmmaSlice);
   static constexpr int mathWarps = wgmmaMathWarpsOf(config);
 
@@ -56,11 +55,9 @@ template <WgmmaConfig config> struct WgmmaRing {
     return warpIndex() + mathWarps - wgmmaProductThreads(config) / 32;
   }
 
-  unsigned char *stages; ///< And the operands behind them.
-  uint64_t *full;        ///< A stage has come.
-  uint64_t *empty;       ///< A stage is free.
-  uint64_t *unpacked;    ///< An operand is filled.
-  uint64_t *used;        ///< An operand is free.
+  unsigned char *stages;
+  uint64_t *full;  ///< A stage has come.
+  uint64_t *empty; ///< A stage is free.
 
   LLAMAC_DEVICE unsigned char *at(int stage) const {
     return stages + stage * wgmmaStageBytes(config);
@@ -68,41 +65,23 @@ template <WgmmaConfig config> struct WgmmaRing {
   LLAMAC_DEVICE unsigned char *weightsAt(int stage) const {
     return at(stage) + wgmmaInputBytes(config);
   }
-  LLAMAC_DEVICE unsigned char *operandAt(int operand) const {
-    return at(config.stages) + operand * wgmmaOperandBytes(config);
-  }
-
   /// By one thread, before it copies and before a barrier of the cluster.
   LLAMAC_DEVICE void setUp() const {
     for (int stage = 0; stage < config.stages; ++stage) {
       mbarrierInit(&full[stage], 1);
-      mbarrierInit(&empty[stage],
-                   (mathWarps + (unpacks ? wgmmaUnpackWarps : 0)) *
-                       config.cluster);
-    }
-    for (int operand = 0; operand < wgmmaOperands(config); ++operand) {
-      mbarrierInit(&unpacked[operand], wgmmaUnpackWarps);
-      mbarrierInit(&used[operand], mathWarps);
+      mbarrierInit(&empty[stage], mathWarps * config.cluster);
     }
     mbarrierInitFence();
   }
 
-  /// By one lane of a warp that has read a stage: tells those who fill it.
+  /// By a warp that is done with a stage: tells those who fill it.
   LLAMAC_DEVICE void release(int stage) const {
-    mbarrierArrive(&empty[stage]);
-    if constexpr (config.cluster > 1)
-      mbarrierArriveCluster(&empty[stage], clusterRank() ^ 1);
-  }
-
-  /// By a warp whose products of a slice are done, which were of stage `stage`
-  /// and, of packed weights, of operand `operand`.
-  LLAMAC_DEVICE void releaseSlice(int stage, int operand) const {
     syncWarp();
     if (laneIndex() != 0)
       return;
-    if constexpr (unpacks)
-      mbarrierArrive(&used[operand]);
-    release(stage);
+    mbarrierArrive(&empty[stage]);
+    if constexpr (config.cluster > 1)
+      mbarrierArriveCluster(&empty[stage], clusterRank() ^ 1);
   }
 
   /// The descriptor of 16 columns of an operand, the k-th of its slice.
@@ -197,168 +176,137 @@ template <WgmmaConfig config> struct WgmmaSlices {
   using Ring = WgmmaRing<config>;
 
   Ring ring;
-  uint64_t input;   ///< Descriptor of the first stage's x,
-  uint64_t weights; ///< and of the first W.
+  uint64_t input; ///< Descriptor of the first stage's x.
   RingPlace<config.stages> place = {};
-  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
 
-  /// The warpgroup begins so many bytes behind the first of x and of W.
-  LLAMAC_DEVICE WgmmaSlices(const Ring &ring, int inputBegin, int weightsBegin)
+  /// The warpgroup begins so many bytes behind the first of x.
+  LLAMAC_DEVICE explicit WgmmaSlices(const Ring &ring, int inputBegin = 0)
       : ring(ring), input(matrixDescriptor(ring.at(0) + inputBegin, 0, 1024,
-                                           Swizzle::Bytes128)),
-        weights(matrixDescriptor(
-            (Ring::unpacks ? ring.operandAt(0) : ring.weightsAt(0)) +
-                weightsBegin,
-            0, 1024, Swizzle::Bytes128)) {}
+                                           Swizzle::Bytes128)) {}
 
-  /// Waits for a slice; the descriptor of its W.
-  LLAMAC_DEVICE uint64_t waitForSlice() const {
-    mbarrierWait(&ring.full[place.stage], place.phase);
-    if constexpr (!Ring::unpacks)
-      return weights + place.stage * (wgmmaStageBytes(config) / 16);
-    mbarrierWait(&ring.unpacked[operand.stage], operand.phase);
-    return weights + operand.stage * (wgmmaOperandBytes(config) / 16);
-  }
-
-  /// Calls multiply(x, w, adds) for 16 columns after another of the tile's
-  /// depth, with their descriptors, and whether there are sums to add to.
-  template <class Multiply>
-  LLAMAC_DEVICE void multiply(const WgmmaTile &tile, const Multiply &multiply) {
+  /// Calls begin(slice, x, adds) for one slice of the tile's depth after
+  /// another, which begins its products: with the descriptor of x, `place`
+  /// being the stage, and whether there are sums to add to. Unless operands are
+  /// in registers, the products of two slices are under way at a time.
+  template <class Begin>
+  LLAMAC_DEVICE void multiply(const WgmmaTile &tile, const Begin &begin) {
+    constexpr int behind = wgmmaUnpacks(config) ? 0 : 1;
     const int first = Ring::firstSlice(tile.split);
     const int end = Ring::firstSlice(tile.split + 1);
-    int lastStage = 0, lastOperand = 0;
+    int last = 0;
 #pragma unroll 1
     for (int slice = first; slice < end; ++slice) {
-      const uint64_t w = waitForSlice();
-      const uint64_t x = input + place.stage * (wgmmaStageBytes(config) / 16);
-      wgmmaFence();
-#pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
-        multiply(Ring::atStep(x, k), Ring::atStep(w, k),
-                 slice > first || k > 0);
+      mbarrierWait(&ring.full[place.stage], place.phase);
+      begin(slice, input + place.stage * (wgmmaStageBytes(config) / 16),
+            slice > first);
       wgmmaCommit();
-      wgmmaWait<1>();
-      if (slice > first)
-        ring.releaseSlice(lastStage, lastOperand);
-      lastStage = place.stage;
-      lastOperand = operand.stage;
+      wgmmaWait<behind>();
+      if constexpr (behind == 0)
+        ring.release(place.stage);
+      else if (slice > first)
+        ring.release(last);
+      last = place.stage;
       place.advance();
-      operand.advance();
     }
-    wgmmaWait<0>();
-    ring.releaseSlice(lastStage, lastOperand);
+    if constexpr (behind != 0) {
+      wgmmaWait<0>();
+      ring.release(last);
+    }
   }
 };
 
-/// Turns packed weights into operands of bf16, as tensor copies of bf16 would
-/// lay them; four warps. A thread unpacks chunks of rows: F16 as it would lie
-/// in bf16, or shares of tiles, of which eight lanes write pieces of 8 bytes of
-/// eight rows, which the swizzle spreads over all banks. What 256 columns have
-/// in common for their scales is not in their tiles; a thread loads its own.
-template <WgmmaConfig config, class Weights> struct WgmmaUnpacker {
+/// The packed weights of a slice as operands A: a lane has rows g and g + 8 of
+/// its warp's 16, a tile's, at 16 columns after another. What 256 columns have
+/// in common for their scales is not in the tile; a lane loads it a group
+/// ahead. While a warpgroup unpacks, the products of another run.
+template <WgmmaConfig config, class Weights> struct WgmmaFragments {
   using Ring = WgmmaRing<config>;
   static constexpr WeightFormat format = config.format;
-  using Weight = PackedWeight<format>;
-  static constexpr int threads = wgmmaUnpackWarps * 32;
-  static constexpr int rows = config.panels * config.panelOutputs;
-  static constexpr int rowChunks = wgmmaSlice / Weight::span;
-  /// Rows that the threads take together, and how many times.
-  static constexpr int rowsOfTurn = threads / rowChunks;
-  static constexpr int turns = rows / rowsOfTurn;
+  static constexpr int weights = config.weights;
   static constexpr bool hasGroups = groupScaleBytes(format) != 0;
-  static_assert(rows % rowsOfTurn == 0 && rowsOfTurn % tileRows == 0);
 
-  Ring ring;
-  Weights weights;
-  int row;   ///< The thread's first one in a slice,
-  int chunk; ///< and its place in all of them.
-  RingPlace<config.stages> place = {};
-  RingPlace<maxOf(wgmmaOperands(config), 1)> operand = {};
+  const Weights &matrices;
+  int row; ///< The first of the warp's 16 in a tile, counted over its panels.
+  uint32_t groups[weights][2] = {}; ///< Of rows g and g + 8.
+  uint32_t next[weights][2] = {};   ///< Those of the group behind.
+  uint32_t words[weights][wgmmaSlice / 16][4];
 
-  LLAMAC_DEVICE WgmmaUnpacker(const Ring &ring, const Weights &weights,
-                              uint32_t thread)
-      : ring(ring), weights(weights), row(thread / rowChunks),
-        chunk(thread % rowChunks) {}
+  LLAMAC_DEVICE WgmmaFragments(const Weights &matrices, int row)
+      : matrices(matrices), row(row) {}
 
-  /// Loads what the groups of a slice have in common; rows that the matrix does
-  /// not have get zero.
-  LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice,
-                           uint32_t (&groups)[turns]) const {
-    if constexpr (hasGroups) {
-      // Each of two weights has a panel.
-      constexpr int turnsOfWeight = turns / config.weights;
-      constexpr long turnBytes =
-          rowsOfTurn / tileRows * unitBytes(format, config.depth);
+  /// Loads `next` for the group of slice `slice`; rows that the matrix does not
+  /// have get zero.
+  LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice) {
+    if constexpr (hasGroups)
 #pragma unroll
-      for (int w = 0; w < config.weights; ++w) {
-        const uint8_t *from =
-            static_cast<const uint8_t *>(weights.of(tile.part, w).packed) +
-            (tile.firstOutput + row) / tileRows *
-                unitBytes(format, config.depth) +
-            groupScalesOffset(format, slice);
+      for (int w = 0; w < weights; ++w)
 #pragma unroll
-        for (int n = 0; n < turnsOfWeight; ++n) {
-          uint32_t &group = groups[w * turnsOfWeight + n];
-          group = 0;
-          if (tile.firstOutput + n * rowsOfTurn + row < tile.outputs)
-            group = groupScaleOf<format>(from + n * turnBytes, row % tileRows);
+        for (int upper = 0; upper < 2; ++upper) {
+          const long output =
+              tile.firstOutput + row + laneIndex() / 4 + 8 * upper;
+          next[w][upper] = 0;
+          if (output < tile.outputs)
+            next[w][upper] = groupScaleOf<format>(
+                static_cast<const uint8_t *>(matrices.of(tile.part, w).packed) +
+                    output / tileRows * unitBytes(format, config.depth) +
+                    groupScalesOffset(format, slice),
+                output % tileRows);
+        }
+  }
+
+  /// Before the first slice of a tile.
+  LLAMAC_DEVICE void begin(const WgmmaTile &tile) {
+    fetch(tile, Ring::firstSlice(tile.split));
+  }
+
+  /// Unpacks slice `slice`, which has come to stage `stage`.
+  LLAMAC_DEVICE void unpack(const Ring &ring, int stage, const WgmmaTile &tile,
+                            int slice) {
+    if constexpr (hasGroups)
+      if (slice % groupTiles(format) == 0) {
+#pragma unroll
+        for (int w = 0; w < weights; ++w)
+#pragma unroll
+          for (int upper = 0; upper < 2; ++upper)
+            groups[w][upper] = next[w][upper];
+        if (slice + groupTiles(format) < Ring::firstSlice(tile.split + 1))
+          fetch(tile, slice + groupTiles(format));
+      }
+    const unsigned char *stageWeights = ring.weightsAt(stage);
+#pragma unroll
+    for (int w = 0; w < weights; ++w) {
+      auto &a = words[w];
+      if constexpr (hasScales(format)) {
+        const unsigned char *packed = stageWeights +
+                                      w * wgmmaPackedBytes(config) +
+                                      row / tileRows * tileBytes(format);
+#pragma unroll
+        for (int upper = 0; upper < 2; ++upper) {
+          const int own = laneIndex() / 4 + 8 * upper;
+          const auto chunk = WeightChunk<format>::of(
+              ShareValues<format>::inShared(packed, 4 * own + laneIndex() % 4),
+              packed, groups[w][upper], own);
+#pragma unroll
+          for (int k = 0; k < wgmmaSlice / 16; ++k) {
+            const Words2 four = fourAsBf16(chunk, k);
+            a[k][upper] = four[0];
+            a[k][2 + upper] = four[1];
+          }
+        }
+      } else {
+        // F16 in rows of 128 bytes, swizzled.
+        const unsigned char *rows = stageWeights + w * wgmmaPackedBytes(config);
+#pragma unroll
+        for (int k = 0; k < wgmmaSlice / 16; ++k) {
+          ldmatrix<4>(a[k],
+                      rows + swizzled<128>((row + laneIndex() % 16) * 128 +
+                                           k * 32 + laneIndex() / 16 * 16));
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            a[k][i] =
+                packBf16(lowHalfToFloat(a[k][i]), highHalfToFloat(a[k][i]));
         }
       }
-    }
-  }
-
-  /// The thread's chunk of a turn whose rows begin at `from`.
-  LLAMAC_DEVICE WeightChunk<format> chunkAt(const unsigned char *from,
-                                            uint32_t group) const {
-    if constexpr (!Weight::scaled) {
-      return {
-          vectorAt<const Words4>(from + swizzled<128>(row * 128 + chunk * 16))};
-    } else {
-      const unsigned char *tile = from + row / tileRows * tileBytes(format);
-      return WeightChunk<format>::of(
-          ShareValues<format>::inShared(tile, row % tileRows * 4 + chunk), tile,
-          group, row % tileRows);
-    }
-  }
-
-  LLAMAC_DEVICE void unpackSlice(const uint32_t (&groups)[turns]) {
-    // The swizzle is the same for the rows of all turns.
-    constexpr int turnBytes = Weight::scaled
-                                  ? rowsOfTurn / tileRows * tileBytes(format)
-                                  : rowsOfTurn * 128;
-    const unsigned char *from = ring.weightsAt(place.stage);
-    unsigned char *to = ring.operandAt(operand.stage);
-#pragma unroll
-    for (int n = 0; n < turns; ++n) {
-      const WeightChunk<format> held = chunkAt(from + n * turnBytes, groups[n]);
-#pragma unroll
-      for (int four = 0; four < Weight::fours; ++four)
-        vectorAt<Words2>(
-            to + n * rowsOfTurn * 128 +
-            swizzled<128>(row * 128 + columnOfFour(format, chunk, four) * 2)) =
-            fourAsBf16(held, four);
-    }
-  }
-
-  LLAMAC_DEVICE void unpack(const WgmmaTile &tile) {
-    uint32_t groups[turns] = {};
-    for (int slice = Ring::firstSlice(tile.split);
-         slice < Ring::firstSlice(tile.split + 1); ++slice) {
-      // While their first slice is on its way.
-      if (slice % groupTiles(format) == 0)
-        fetch(tile, slice, groups);
-      mbarrierWait(&ring.full[place.stage], place.phase);
-      mbarrierWait(&ring.used[operand.stage], operand.phase ^ 1);
-      unpackSlice(groups);
-      // Products read shared memory as copies do, past ordinary writes.
-      fenceProxyAsync();
-      syncWarp();
-      if (laneIndex() == 0) {
-        mbarrierArrive(&ring.unpacked[operand.stage]);
-        ring.release(place.stage);
-      }
-      place.advance();
-      operand.advance();
     }
   }
 };

@@ -155,6 +155,17 @@ static Type elementOf(Type type) {
   return cast<RankedTensorType>(type).getElementType();
 }
 
+/// Where column `column` of rows in the order of lanes lies among its 16.
+static size_t placeOfColumn(size_t column) {
+  const size_t lane = column % 16 / 4, within = column % 4;
+  return column - column % 16 + 2 * lane + within / 2 * 8 + within % 2;
+}
+
+static bool isInLaneOrder(Type type) {
+  return isa_and_nonnull<kernel::LaneOrderAttr>(
+      cast<RankedTensorType>(type).getEncoding());
+}
+
 std::vector<uint8_t> storedNumbers(Type type, const reference::Value &value) {
   if (const auto *indices = std::get_if<reference::Indices>(&value))
     return bytesOf(*indices);
@@ -162,13 +173,22 @@ std::vector<uint8_t> storedNumbers(Type type, const reference::Value &value) {
   if (!elementOf(type).isBF16())
     return bytesOf(numbers);
   std::vector<uint16_t> rounded(numbers.size());
-  llvm::transform(numbers, rounded.begin(), f32ToBf16);
+  const bool inLaneOrder = isInLaneOrder(type);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    rounded[inLaneOrder ? placeOfColumn(i) : i] = f32ToBf16(numbers[i]);
   return bytesOf(rounded);
 }
 
 std::vector<float> numbersIn(Type type, absl::Span<const uint8_t> bytes) {
-  if (elementOf(type).isBF16())
-    return elementsIn<Bf16>(bytes);
+  if (elementOf(type).isBF16()) {
+    const std::vector<float> stored = elementsIn<Bf16>(bytes);
+    if (!isInLaneOrder(type))
+      return stored;
+    std::vector<float> numbers(stored.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = stored[placeOfColumn(i)];
+    return numbers;
+  }
   return elementOf(type).isInteger() ? elementsIn<int32_t>(bytes)
                                      : elementsIn<float>(bytes);
 }

@@ -199,8 +199,8 @@ static LogicalResult checkScalarRegion(Operation *op, Region &region,
 static LogicalResult checkElementwise(Operation *op, OperandRange operands,
                                       Type type) {
   auto result = cast<RankedTensorType>(type);
-  const RankedTensorType rows =
-      result.clone(Float32Type::get(op->getContext()));
+  const RankedTensorType rows = RankedTensorType::get(
+      result.getShape(), Float32Type::get(op->getContext()));
   const Type row = rows.clone(rows.getShape().take_back());
   for (Value operand : operands)
     if (operand.getType() != rows && operand.getType() != row)

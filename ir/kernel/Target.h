@@ -122,6 +122,10 @@ public:
   /// whether that of `op` does, with the config it has.
   virtual bool roundsInputs() const { return false; }
   virtual bool roundsInput(mlir::Operation *op) const { return false; }
+  /// The encoding of such an input; null: columns in their order.
+  virtual mlir::Attribute inputEncoding(mlir::Operation *op) const {
+    return {};
+  }
 
   /// Configs that `op`, which has one, may have in its place: legal ones that
   /// take the same operands and give the same results, within tolerance.

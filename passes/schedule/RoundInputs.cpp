@@ -35,6 +35,7 @@ public:
   /// Gives `product` its input in bf16.
   void run(Operation *product) {
     builder.setInsertionPoint(product);
+    encoding = target.inputEncoding(product);
     llvm::TypeSwitch<Operation *>(product)
         .Case<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(
             [&](auto op) { round(op); });
@@ -54,13 +55,16 @@ private:
     product.removeEpsAttr();
   }
 
+  /// The type of `value` in bf16, as the product reads it.
   Type inBf16(Value value) {
-    return cast<RankedTensorType>(value.getType()).clone(builder.getBF16Type());
+    return RankedTensorType::get(
+        cast<RankedTensorType>(value.getType()).getShape(),
+        builder.getBF16Type(), encoding);
   }
 
   /// `input` normalised, in bf16.
   Value normalised(Value input, Value gain, FloatAttr eps, Location loc) {
-    Value &known = norms[{{input, gain}, eps}];
+    Value &known = norms[{{input, gain}, {eps, encoding}}];
     if (!known)
       known = builder.create<kernel::RmsNormOp>(loc, inBf16(input), input, gain,
                                                 ValueRange(), eps);
@@ -70,7 +74,7 @@ private:
   /// `input` in bf16: its maker rounds it, if it is one that can and products
   /// alone read it, or a launch of its own does, at `loc`.
   Value rounded(Value input, Location loc) {
-    if (getElementTypeOrSelf(input).isBF16())
+    if (input.getType() == inBf16(input))
       return input;
     const bool canRound =
         isa_and_nonnull<kernel::AttentionOp, kernel::MatmulOp,
@@ -78,12 +82,14 @@ private:
             input.getDefiningOp());
     if (canRound && llvm::all_of(input.getUses(), [&](OpOperand &use) {
           return use.getOperandNumber() == 0 &&
-                 target.roundsInput(use.getOwner()) && !hasNorm(use.getOwner());
+                 target.roundsInput(use.getOwner()) &&
+                 target.inputEncoding(use.getOwner()) == encoding &&
+                 !hasNorm(use.getOwner());
         })) {
       input.setType(inBf16(input));
       return input;
     }
-    Value &known = copies[input];
+    Value &known = copies[{input, encoding}];
     if (!known)
       known = copyOf(input, loc);
     return known;
@@ -103,8 +109,12 @@ private:
 
   const kernel::Target &target;
   OpBuilder builder;
-  llvm::DenseMap<std::pair<std::pair<Value, Value>, Attribute>, Value> norms;
-  llvm::DenseMap<Value, Value> copies;
+  Attribute encoding; ///< Of the input of the product at hand.
+  llvm::DenseMap<
+      std::pair<std::pair<Value, Value>, std::pair<Attribute, Attribute>>,
+      Value>
+      norms;
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> copies;
 };
 
 struct RoundInputs : impl::RoundInputsBase<RoundInputs> {

@@ -72,7 +72,7 @@ class Overrides(support.TestCase):
             self.llamac("compile", model, "--target", "sim", "--emit-source", source)
             # Of one row and of four, and of batches.
             kernels = [file[:-3] for file in sorted(os.listdir(source)) if name in file and not file.endswith("_m2.cu")]
-            self.assertEqual(len(kernels), 6, kernels)
+            self.assertEqual(len(kernels), 7, kernels)
             overrides = [f"--override-kernel={kernel}={source}/{kernel}.cu" for kernel in kernels]
             self.llamac(
                 *("compile", model, "--target", "sim", *overrides),

@@ -49,6 +49,35 @@ func.func @makers(%q: tensor<?x64xf32>, %kv: !kv, %pos: tensor<?xi32>, %seq: ten
   return %2 : tensor<?x64xf32>
 }
 
+// Packed weights are multiplied by columns in the order of lanes, those in bf16
+// by columns in their own. Who makes a value for both rounds it for neither.
+// CHECK-LABEL: func.func @orders
+// CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>, %[[N:.*]]: tensor<64xf32>,
+// CHECK-NEXT: %[[LANES:.*]] = kernel.rms_norm %[[X]], %[[N]] {{.*}} -> tensor<?x64xbf16, #kernel.lane_order>
+// CHECK-NEXT: %[[H:.*]] = kernel.matmul %[[LANES]],
+// CHECK: -> tensor<?x64xf32>
+// CHECK-NEXT: %[[HL:.*]] = kernel.pointwise %[[H]] body
+// CHECK: -> tensor<?x64xbf16, #kernel.lane_order>
+// CHECK-NEXT: kernel.matmul %[[HL]],
+// CHECK: %[[HB:.*]] = kernel.pointwise %[[H]] body
+// CHECK: -> tensor<?x64xbf16>{{$}}
+// CHECK-NEXT: kernel.matmul %[[HB]],
+func.func @orders(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %q: tensor<64x64x!llama.quant<q8_0>>, %b: tensor<64x64xbf16>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  %0 = kernel.matmul %x, %q norm(%n) epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #wgmma, eps = 1.0e-5 : f64} : (tensor<?x64xf32>, tensor<64x64x!llama.quant<q8_0>>, tensor<64xf32>) -> tensor<?x64xf32>
+  %1 = kernel.matmul %0, %q epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #wgmma} : (tensor<?x64xf32>, tensor<64x64x!llama.quant<q8_0>>) -> tensor<?x64xf32>
+  %2 = kernel.matmul %0, %b epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #wgmma} : (tensor<?x64xf32>, tensor<64x64xbf16>) -> tensor<?x64xf32>
+  return %1, %2 : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
 // What another op reads too stays in f32, and so does what comes from outside:
 // a launch makes a copy, one for all products.
 // CHECK-LABEL: func.func @copies

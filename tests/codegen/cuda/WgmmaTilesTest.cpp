@@ -45,16 +45,13 @@ TEST(WgmmaTilesTest, ManyTilesAreLarge) {
   EXPECT_EQ(cuda::wgmmaTileOutputs(up), 128);
 }
 
-TEST(WgmmaTilesTest, PackedWeightsLeaveRoomForOperands) {
+TEST(WgmmaTilesTest, PackedWeightsAreTheOperandAOfPromptsToo) {
   const cuda::WgmmaConfig q4 =
       choose({128256}, 2048, 1, 512, WeightFormat::Q4_0);
-  EXPECT_EQ(cuda::wgmmaTileOutputs(q4), 256);
-  EXPECT_EQ(q4.stages, 6);
-  EXPECT_EQ(choose({128256}, 2048, 1, 512, WeightFormat::Q8_0).stages, 4);
-  const cuda::WgmmaConfig f16 =
-      choose({128256}, 2048, 1, 512, WeightFormat::F16);
-  EXPECT_EQ(cuda::wgmmaTileOutputs(f16), 256);
-  EXPECT_EQ(f16.stages, 3);
+  EXPECT_EQ(q4.batchRows, 256);
+  EXPECT_EQ(cuda::wgmmaTileOutputs(q4), 128);
+  // A lane has the sums of both weights.
+  EXPECT_EQ(choose({8192}, 2048, 2, 512, WeightFormat::Q4_0).batchRows, 128);
 }
 
 TEST(WgmmaTilesTest, EveryChoiceFits) {
@@ -77,14 +74,16 @@ TEST(WgmmaTilesTest, EveryChoiceFits) {
                     defaultGpuSpec().blockSharedBytes);
           EXPECT_GT(config.blocks, 0);
           EXPECT_EQ(config.blocks % config.cluster, 0);
-          EXPECT_EQ(config.cluster, cuda::wgmmaTiles(config) > 1 ? 2 : 1);
+          const bool shares = config.batchRows == 0 || config.batchRows >= 64;
+          EXPECT_EQ(config.cluster,
+                    shares && cuda::wgmmaTiles(config) > 1 ? 2 : 1);
         }
 }
 
 static cuda::WgmmaConfig chooseBatch(int64_t outputs, int64_t depth,
                                      int weights, int64_t rows,
                                      WeightFormat format = WeightFormat::BF16) {
-  return chooseBatchTiles(format, outputs, depth, weights, rows,
+  return chooseWgmmaTiles(format, outputs, depth, weights, rows,
                           defaultGpuSpec());
 }
 

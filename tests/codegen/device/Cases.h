@@ -139,14 +139,18 @@ constexpr long deep = 1280;
 constexpr WgmmaConfig wgmma(const ModelCase &model, long outputs, long depth,
                             int weights = 1) {
   const bool large = model.blockRows >= 128;
+  const bool unpacks = model.format != WeightFormat::BF16;
   WgmmaConfig config{.format = model.format,
                      .parts = {outputs, 0, 0},
                      .depth = depth,
                      .weights = weights,
                      .panels = large ? 2 : weights,
-                     .panelOutputs = large ? 128 : 64,
+                     .panelOutputs = large && !unpacks ? 128 : 64,
                      .stages = 3,
-                     .blocks = 4};
+                     .blocks = 4,
+                     .batchRows = !unpacks ? 0
+                                  : large  ? 256 / weights
+                                           : 32};
   config.cluster = wgmmaTiles(config) > 1 ? 2 : 1;
   return config;
 }

@@ -51,11 +51,20 @@ protected:
                       int64_t depth, const std::vector<float> *gain = nullptr) {
     if (!family.isWgmma())
       return DeviceBytes(x);
-    std::vector<uint16_t> rounded;
-    for (size_t first = 0; first < x.size(); first += depth)
-      for (const double value :
-           gain ? normalised(&x[first], *gain) : row(x, first / depth, depth))
-        rounded.push_back(f32ToBf16(static_cast<float>(value)));
+    // Packed weights are multiplied by columns in the order of lanes.
+    auto placeOf = [&](size_t column) {
+      const size_t lane = column % 16 / 4, within = column % 4;
+      return hasScales(model.format)
+                 ? column - column % 16 + 2 * lane + within / 2 * 8 + within % 2
+                 : column;
+    };
+    std::vector<uint16_t> rounded(x.size());
+    for (size_t first = 0; first < x.size(); first += depth) {
+      const Doubles values =
+          gain ? normalised(&x[first], *gain) : row(x, first / depth, depth);
+      for (size_t i = 0; i < values.size(); ++i)
+        rounded[first + placeOf(i)] = f32ToBf16(static_cast<float>(values[i]));
+    }
     return DeviceBytes(rounded);
   }
 

@@ -60,6 +60,9 @@ public:
   bool roundsInput(Operation *op) const override {
     return target->roundsInput(op);
   }
+  Attribute inputEncoding(Operation *op) const override {
+    return target->inputEncoding(op);
+  }
   StringRef familyName(Operation *op) const override {
     return inputName(op).empty() ? target->familyName(op) : "input";
   }
