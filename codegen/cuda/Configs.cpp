@@ -250,6 +250,9 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
   return config;
 }
 
+/// Columns of a product of wgmma.
+static constexpr int64_t maxColumns = 256;
+
 /// How many blocks may share the depth of a tile.
 static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
 
@@ -326,9 +329,6 @@ static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
           (16 + (config.splits > 1 ? 32 : 0)) * 1024 / bytesOfCycle);
 }
 
-/// Columns of a product of wgmma.
-static constexpr int64_t maxColumns = 256;
-
 /// Weights as the operand A.
 static cuda::WgmmaConfig chooseColumnTiles(cuda::WeightFormat format,
                                            ArrayRef<int64_t> outputs,
@@ -364,7 +364,10 @@ static cuda::WgmmaConfig chooseColumnTiles(cuda::WeightFormat format,
 
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
   const int64_t slices = cuda::divideUp(config.depth, cuda::wgmmaSlice);
-  return config.stages >= fewestStages &&
+  // A lane that has the sums of two weights has no registers to merge them too.
+  const bool spills = config.splits > 1 && config.weights == 2 &&
+                      config.batchRows == maxColumns / 2;
+  return !spills && config.stages >= fewestStages &&
          (config.cluster == 1 || cuda::wgmmaTiles(config) > 1) &&
          // Every split has a slice.
          config.splits <=

@@ -73,10 +73,8 @@ template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
   /// Weights as they come, by descriptors.
   LLAMAC_DEVICE void multiplyBf16(const WgmmaTile &tile,
                                   float (&sums)[weights][sumCount]) {
-    const uint64_t first = matrixDescriptor(slices.ring.weightsAt(0) +
-                                                Ring::mathWarp() / 4 * weights *
-                                                    wgmmaPanelBytes(config),
-                                            0, 1024, Swizzle::Bytes128);
+    const uint64_t first = slices.ring.weightsDescriptor(
+        Ring::mathWarp() / 4 * weights * wgmmaPanelBytes(config));
     slices.multiply(tile, [&](int, uint64_t x, bool adds) {
       const uint64_t w =
           first + slices.place.stage * (wgmmaStageBytes(config) / 16);

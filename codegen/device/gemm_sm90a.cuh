@@ -73,8 +73,7 @@ template <WgmmaConfig config> struct WgmmaMath {
                               const Epilogue &epilogue,
                               const WgmmaSplits &splits) {
     float sums[config.panels * panelSums];
-    const uint64_t first =
-        matrixDescriptor(slices.ring.weightsAt(0), 0, 1024, Swizzle::Bytes128);
+    const uint64_t first = slices.ring.weightsDescriptor();
     slices.multiply(tile, [&](int, uint64_t x, bool adds) {
       const uint64_t w =
           first + slices.place.stage * (wgmmaStageBytes(config) / 16);

@@ -65,6 +65,11 @@ template <WgmmaConfig config> struct WgmmaRing {
   LLAMAC_DEVICE unsigned char *weightsAt(int stage) const {
     return at(stage) + wgmmaInputBytes(config);
   }
+  /// The descriptor of W of the first stage, `begin` bytes behind its first.
+  LLAMAC_DEVICE uint64_t weightsDescriptor(int begin = 0) const {
+    return matrixDescriptor(weightsAt(0) + begin, 0, 1024, Swizzle::Bytes128);
+  }
+
   /// By one thread, before it copies and before a barrier of the cluster.
   LLAMAC_DEVICE void setUp() const {
     for (int stage = 0; stage < config.stages; ++stage) {

@@ -42,11 +42,11 @@ std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
   for (const auto &[asked, before] : shapes) {
     const int64_t rows = std::clamp(asked, least, most);
     const int64_t tokens = isPrefill ? std::min(rows, plan.context) : 1;
-    // As many prompts as make a step of the program.
+    // One prompt, or as many as make a step of the program.
+    const int64_t wanted = isPrefill ? (least - 1) / tokens + 1 : rows;
     const int64_t sequences =
-        std::min({(rows - 1) / tokens + 1, most / tokens, plan.kv->maxSequences,
-                  of.maxOutputRows});
-    if (sequences * tokens >= least)
+        std::min({wanted, plan.kv->maxSequences, of.maxOutputRows});
+    if (sequences * tokens >= least && sequences * tokens <= most)
       steps.push_back(
           {sequences, std::min(before, plan.context - tokens), tokens});
   }

@@ -350,9 +350,9 @@ class Faults(CudaCase):
     def test_the_weights_that_are_advised_fit(self):
         # Between what the plan takes with weights of 16 and of 8 bits.
         def total(plan):
-            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_FAKE_MEMORY="100000").stderr
-            value, unit = re.search(r"expected ([\d.]+) (\w+) of memory", error).groups()
-            return float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
+            free = 1600000
+            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_FAKE_MEMORY=str(free)).stderr
+            return free + 1024 * float(re.search(r"([\d.]+) KiB missing", error)[1])
 
         run = ("-n", 2, *self.PROMPT)
         flags = ("-c", 256, "--weights", "q8_0")

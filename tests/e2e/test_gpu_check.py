@@ -630,7 +630,7 @@ class DryRun(support.TestCase):
         (served,) = found["serving"]
         for way in ("engine", "serve"):
             self.assertEqual((served[way]["prompt_tokens"], served[way]["generated_tokens"]), (4 * 8, 4 * 3))
-        self.assertEqual(served["engine"]["sequences"], 128)
+        self.assertEqual(served["engine"]["sequences"], 256)
         self.assertEqual(len(found["peers"]) if found["torch"] else 3, 3)
         self.assertIn("no compute-sanitizer", found["sanitizer"])
         # One GPU is both ranks'.

@@ -173,7 +173,7 @@ TEST(OverlapRules, FindWhatBreaksThem) {
             "what stands before the wait is more than a stream of weights");
   EXPECT_EQ(edited("stream.run(", "waitForLaunches(); stream.run("),
             "it waits twice");
-  const std::string product = "gemm_wgmma_attention_wo_n576_k576_bf16";
+  const std::string product = "gemm_wgmma_attention_wo_n576_k576_bf16_m512";
   const KernelUse mapped = usesOf(model.module()).at(product);
   const std::string source = model.source(product);
   EXPECT_EQ(brokenRule(source, product, mapped), "");

@@ -159,12 +159,13 @@ KERNEL describeSlice(uint64_t *out, int rows) {
   LLAMAC_SHARED_DYNAMIC(shared);
   if (threadIdx.x != 128) // The first one that multiplies.
     return;
-  const auto slices = TwoPanels(WgmmaRing<twoPanels>{.stages = shared}).slices;
+  const WgmmaRing<twoPanels> ring{.stages = shared};
+  const auto slices = TwoPanels(ring).slices;
   const uint64_t input = sharedAddress(shared) / 16;
   const uint64_t weights = sharedAddress(shared + wgmmaInputBytes(twoPanels)) / 16;
   for (int k = 0; k < wgmmaSlice / 16; ++k) {
     out[2 * k] = WgmmaRing<twoPanels>::atStep(slices.input, k) - input;
-    out[2 * k + 1] = WgmmaRing<twoPanels>::atStep(slices.weights, k) - weights;
+    out[2 * k + 1] = WgmmaRing<twoPanels>::atStep(ring.weightsDescriptor(), k) - weights;
   }
 }
 
