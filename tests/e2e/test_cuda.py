@@ -350,16 +350,26 @@ class Faults(CudaCase):
     def test_the_weights_that_are_advised_fit(self):
         # Between what the plan takes with weights of 16 and of 8 bits.
         def total(plan):
-            free = 1600000
-            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_FAKE_MEMORY=str(free)).stderr
-            return free + 1024 * float(re.search(r"([\d.]+) KiB missing", error)[1])
+            error = self.run_plan(plan, "-n", 2, *self.PROMPT, expect=MEMORY, LLAMAC_FAKE_MEMORY="100000").stderr
+            value, unit = re.search(r"expected ([\d.]+) (\w+) of memory", error).groups()
+            return float(value) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
+        # A vocabulary so large that weights are more than the rest.
+        model = self.path("wide")
+        config = Config(64, 1, 4, 2, vocab=30000)
+        write_meta(model, config, random_weights(config, "bf16", 1), "bf16")
+        plans = {}
+        for weights in ("keep", "q8_0"):
+            for target in ("cuda", "sim"):
+                plans[weights, target] = self.path(f"{weights}-{target}.plan")
+                flags = ("--target", target, "--gpu", "sm_90a", "-c", 256, "--weights", weights, "-q")
+                self.llamac("compile", model, "-o", plans[weights, target], *flags)
 
         run = ("-n", 2, *self.PROMPT)
-        flags = ("-c", 256, "--weights", "q8_0")
-        plan, sim_plan = self.compile_for_memory(*flags), self.compile_for_memory(*flags, target="sim")
-        wide, narrow = total(self.plan), total(plan)
+        plan, sim_plan = plans["q8_0", "cuda"], plans["q8_0", "sim"]
+        wide, narrow = total(plans["keep", "cuda"]), total(plan)
         memory = {"LLAMAC_FAKE_MEMORY": str(int((wide + narrow) / 2))}
-        error = self.run_plan(self.plan, *run, expect=MEMORY, **memory).stderr
+        error = self.run_plan(plans["keep", "cuda"], *run, expect=MEMORY, **memory).stderr
         self.assertRegex(error, r"--weights q8_0, which would fit$")
         self.run_plan(plan, *run, **memory, LLAMAC_FAKE_PLAN=sim_plan)
 
