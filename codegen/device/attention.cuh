@@ -150,29 +150,68 @@ private:
   int runCount = 0;
 };
 
+/// The query vectors of a run and a kv head that a warp has: 16 from number
+/// `first` of them on. Vectors behind the run's last row are not there.
+template <AttentionConfig config> struct RunVectors {
+  static constexpr int group = attentionGroup(config);
+  static constexpr int head = config.kv.headSize;
+
+  const AttentionArgs &args;
+  const SequenceRun &run;
+  int kvHead;
+  int first;
+
+  /// The thread's warp is number `warp` of those that share the run.
+  LLAMAC_DEVICE RunVectors(const AttentionArgs &args, const SequenceRun &run,
+                           int kvHead, int warp)
+      : args(args), run(run), kvHead(kvHead), first(warp * warpVectors) {}
+
+  LLAMAC_DEVICE int rowOf(int i) const {
+    return run.begin + (first + i) / group;
+  }
+  LLAMAC_DEVICE bool isThere(int i) const { return rowOf(i) < run.end; }
+  /// The number of the vector among [rows][heads].
+  LLAMAC_DEVICE long numberOf(int i) const {
+    return long(rowOf(i)) * config.heads + kvHead * group + (first + i) % group;
+  }
+  /// Null for a vector that is not there.
+  LLAMAC_DEVICE const float *queryOf(int i) const {
+    return isThere(i) ? args.q + numberOf(i) * head : nullptr;
+  }
+
+  /// The first key that vectors g and g + 8 see, and the one behind the last;
+  /// of those that are not there what the run's last row sees, so that they do
+  /// not have a tile masked.
+  LLAMAC_DEVICE void visibleKeys(int g, int (&from)[2], int (&limit)[2]) const {
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int i = g + 8 * upper;
+      const int position = isThere(i) ? args.positions[rowOf(i)] : run.keys - 1;
+      from[upper] = firstKey(config, position);
+      limit[upper] = position + 1;
+    }
+  }
+
+  /// Stores the weighted values of a warp that has seen all keys.
+  template <class Warp> LLAMAC_DEVICE void store(Warp &warp) const {
+    warp.finish();
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper)
+      if (const int i = warp.g + 8 * upper; isThere(i))
+        warp.store(upper, 1.0f / warp.total[upper],
+                   resultOf<config>(args, numberOf(i)));
+  }
+};
+
 /// Writes the results of `rows` rows. A launch of attentionShape(config).
 template <AttentionConfig config>
 LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
-  constexpr int group = attentionGroup(config);
   constexpr int tileRows = attentionTileRows(config);
   constexpr int tileKeys = attentionKeys(config);
-  constexpr int head = config.kv.headSize;
   static_assert(tileRows > 0, "a block has the vectors of one row at least");
   LLAMAC_SHARED_DYNAMIC(stages);
   const RunItems<config, attentionWarps * 32, tileRows> items(args, rows);
   items.forEach([&](int kvHead, const SequenceRun &run) {
-    auto indexOf = [&](int vector) {
-      return warpIndex() * warpVectors + vector;
-    };
-    auto rowOf = [&](int vector) {
-      return run.begin + indexOf(vector) / group;
-    };
-    auto inRun = [&](int vector) { return rowOf(vector) < run.end; };
-    auto vectorOf = [&](int vector) {
-      return long(rowOf(vector)) * config.heads + kvHead * group +
-             indexOf(vector) % group;
-    };
-
     KeyLoader<config, tileKeys> loader{
         {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
          args.pageTable},
@@ -183,37 +222,22 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
         run.keys,
         run.from};
     loader.startFirst();
+    const RunVectors<config> vectors(args, run, kvHead, warpIndex());
     FlashWarp<config, hasSharedQueries(config)> warp;
     warp.queries =
         reinterpret_cast<uint32_t *>(
             stages + config.stages * attentionStageBytes(config, tileKeys)) +
         warpIndex() * sharedQueryWords(config);
-    warp.loadQueries([&](int vector) {
-      return inRun(vector) ? args.q + vectorOf(vector) * head : nullptr;
-    });
-    int from[2], seen[2];
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int vector = warp.g + 8 * upper;
-      const int position =
-          inRun(vector) ? args.positions[rowOf(vector)] : run.keys - 1;
-      from[upper] = firstKey(config, position) - run.firstTile();
-      seen[upper] = position + 1 - run.firstTile();
-    }
+    warp.loadQueries([&](int i) { return vectors.queryOf(i); });
+    int from[2], limit[2];
+    vectors.visibleKeys(warp.g, from, limit);
     loader.forEachTile([&](int tile) {
-      const int first = tile * tileKeys;
+      const int first = run.firstTile() + tile * tileKeys;
       warp.template take<tileKeys>(loader.keys(tile), loader.values(tile),
                                    {from[0] - first, from[1] - first},
-                                   {seen[0] - first, seen[1] - first});
+                                   {limit[0] - first, limit[1] - first});
     });
-    warp.finish();
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int vector = warp.g + 8 * upper;
-      if (inRun(vector))
-        warp.store(upper, 1.0f / warp.total[upper],
-                   resultOf<config>(args, vectorOf(vector)));
-    }
+    vectors.store(warp);
   });
 }
 

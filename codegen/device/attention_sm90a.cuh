@@ -215,37 +215,18 @@ template <AttentionConfig config> struct WgmmaAttention {
       }
       return;
     }
-    auto indexOf = [&](int vector) {
-      return (warpIndex() - 4) * warpVectors + vector;
-    };
-    auto rowOf = [&](int vector) {
-      return run.begin + indexOf(vector) / group;
-    };
-    auto inRun = [&](int vector) { return rowOf(vector) < run.end; };
-    auto vectorOf = [&](int vector) {
-      return long(rowOf(vector)) * config.heads + kvHead * group +
-             indexOf(vector) % group;
-    };
+    const RunVectors<config> vectors(args, run, kvHead, warpIndex() - 4);
     FlashWarp<config> warp;
-    warp.loadQueries([&](int vector) {
-      return inRun(vector) ? args.q + vectorOf(vector) * head : nullptr;
-    });
-    int from[2], seen[2];
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int vector = warp.g + 8 * upper;
-      const int position =
-          inRun(vector) ? args.positions[rowOf(vector)] : run.keys - 1;
-      from[upper] = firstKey(config, position);
-      seen[upper] = position + 1;
-    }
+    warp.loadQueries([&](int i) { return vectors.queryOf(i); });
+    int from[2], limit[2];
+    vectors.visibleKeys(warp.g, from, limit);
 
     const int threads = bothAttend ? 256 : 128;
     float scores[keyTile / 8][4], factor[2];
     uint32_t weights[keyTile / 16][4];
     auto weigh = [&](int first) {
       warp.softmax(scores, {from[0] - first, from[1] - first},
-                   {seen[0] - first, seen[1] - first}, factor);
+                   {limit[0] - first, limit[1] - first}, factor);
     };
     auto packWeights = [&] {
 #pragma unroll
@@ -299,14 +280,7 @@ template <AttentionConfig config> struct WgmmaAttention {
     wgmmaWait<0>();
     release(before);
 
-    warp.finish();
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const int vector = warp.g + 8 * upper;
-      if (inRun(vector))
-        warp.store(upper, 1.0f / warp.total[upper],
-                   resultOf<config>(args, vectorOf(vector)));
-    }
+    vectors.store(warp);
   }
 };
 
