@@ -253,6 +253,10 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
 /// Columns of a product of wgmma.
 static constexpr int64_t maxColumns = 256;
 
+/// The fewest rows that a batch has, and the most whose products have weights
+/// in bf16 as the operand A.
+static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
+
 /// How many blocks may share the depth of a tile.
 static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
 
@@ -279,37 +283,6 @@ static int64_t timeOf(const cuda::WgmmaConfig &config, int64_t rows,
                              : 0));
 }
 
-/// Rows as the operand A, weights in bf16.
-static cuda::WgmmaConfig chooseRowTiles(cuda::WeightFormat format,
-                                        ArrayRef<int64_t> outputs,
-                                        int64_t depth, int weights,
-                                        int64_t rows, const GpuSpec &gpu) {
-  cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
-  int64_t bestTime = INT64_MAX;
-  // From the largest: of equals it reads the least.
-  for (const int splits : splitCounts)
-    for (const auto &[panels, panelOutputs] :
-         {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
-          std::pair(1, 64)}) {
-      if (panels < weights)
-        continue;
-      cuda::WgmmaConfig config = wgmmaProduct(format, outputs, depth, weights);
-      config.panels = panels;
-      config.panelOutputs = panelOutputs;
-      config.splits = splits;
-      config.cluster = cuda::wgmmaTiles(config) > 1 ? 2 : 1;
-      partitionWgmmaTiles(config, rows, gpu);
-      if (!isLegalWgmma(config))
-        continue;
-      const int64_t time = timeOf(config, rows, gpu);
-      if (time < bestTime) {
-        best = config;
-        bestTime = time;
-      }
-    }
-  return best;
-}
-
 /// A slice of a tile of which weights are the operand A takes what it copies,
 /// at what L2 gives all blocks together and one alone, 4,000 and 40 bytes a
 /// cycle, or what the tensor cores take, which blocks of a multiprocessor
@@ -327,39 +300,6 @@ static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
   return cuda::divideUp(items, config.blocks) *
          (slicesOfSplit(config) * std::max(copied / bytesOfCycle, multiplied) +
           (16 + (config.splits > 1 ? 32 : 0)) * 1024 / bytesOfCycle);
-}
-
-/// Weights as the operand A.
-static cuda::WgmmaConfig chooseColumnTiles(cuda::WeightFormat format,
-                                           ArrayRef<int64_t> outputs,
-                                           int64_t depth, int weights,
-                                           int64_t rows, const GpuSpec &gpu) {
-  cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
-  // A lane has the sums of both weights.
-  const int64_t batchRows = std::clamp<int64_t>(
-      llvm::PowerOf2Ceil(rows), minBatchRows, maxColumns / weights);
-  int64_t bestTime = INT64_MAX;
-  for (const int panels : {2, 1})
-    for (const int splits : splitCounts) {
-      if (panels < weights)
-        continue;
-      cuda::WgmmaConfig config = best;
-      config.panels = panels;
-      config.panelOutputs = 64;
-      config.batchRows = static_cast<int>(batchRows);
-      config.splits = splits;
-      // From 64 rows on x is as much as the weights.
-      config.cluster = batchRows >= 64 && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
-      partitionWgmmaTiles(config, rows, gpu);
-      if (!isLegalWgmma(config))
-        continue;
-      const int64_t time = batchTimeOf(config, rows);
-      if (time < bestTime) {
-        best = config;
-        bestTime = time;
-      }
-    }
-  return best;
 }
 
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
@@ -380,8 +320,40 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
                                    const GpuSpec &gpu) {
   const bool rowsAreA =
       rows > maxBatchRows && format == cuda::WeightFormat::BF16;
-  return (rowsAreA ? chooseRowTiles : chooseColumnTiles)(format, outputs, depth,
-                                                         weights, rows, gpu);
+  // A lane has the sums of both weights.
+  const int batchRows =
+      rowsAreA
+          ? 0
+          : static_cast<int>(std::clamp<int64_t>(
+                llvm::PowerOf2Ceil(rows), minBatchRows, maxColumns / weights));
+  cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
+  int64_t bestTime = INT64_MAX;
+  // The largest tiles come first: of equals they read the least.
+  for (const int splits : splitCounts)
+    for (const auto &[panels, panelOutputs] :
+         {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
+          std::pair(1, 64)}) {
+      if (panels < weights || (!rowsAreA && panelOutputs != 64))
+        continue;
+      cuda::WgmmaConfig config = best;
+      config.panels = panels;
+      config.panelOutputs = panelOutputs;
+      config.batchRows = batchRows;
+      config.splits = splits;
+      // From 64 rows of a batch on x is as much as the weights.
+      const bool shares = rowsAreA || batchRows >= 64;
+      config.cluster = shares && cuda::wgmmaTiles(config) > 1 ? 2 : 1;
+      partitionWgmmaTiles(config, rows, gpu);
+      if (!isLegalWgmma(config))
+        continue;
+      const int64_t time =
+          rowsAreA ? timeOf(config, rows, gpu) : batchTimeOf(config, rows);
+      if (time < bestTime) {
+        best = config;
+        bestTime = time;
+      }
+    }
+  return best;
 }
 
 cuda::WgmmaConfig wgmmaConfig(Operation *op, const CudaTargetOptions &options) {

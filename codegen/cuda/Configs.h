@@ -80,10 +80,6 @@ cuda::StreamConfig streamConfig(mlir::Operation *op,
 /// rows 4.5 and 10 % faster so.
 bool nextBeginsLate(mlir::Operation *op, const CudaTargetOptions &options);
 
-/// The fewest rows that a batch of sm_90a has, and the most whose products have
-/// weights in bf16 as the operand A.
-constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
-
 cuda::WgmmaConfig wgmmaConfig(mlir::Operation *op,
                               const CudaTargetOptions &options);
 

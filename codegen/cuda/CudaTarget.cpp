@@ -113,11 +113,7 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     if (maxRows <= maxGemvRows)
       return config(kernel::MatmulFamily::Gemv, maxRows);
     if (whyNotWgmma(op, targetOptions).empty())
-      return config(
-          kernel::MatmulFamily::Wgmma,
-          maxRows <= maxBatchRows
-              ? std::max<int64_t>(minBatchRows, llvm::PowerOf2Ceil(maxRows))
-              : maxRows);
+      return config(kernel::MatmulFamily::Wgmma, maxRows);
     return maxRows <= maxGemvMmaRows
                ? config(kernel::MatmulFamily::GemvMma, maxRows)
                : config(kernel::MatmulFamily::Gemm, 0);
