@@ -403,7 +403,7 @@ struct AttentionConfig {
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
   RowFormat result = RowFormat::F32;
-  int maxRows = 0; ///< Of a launch; unsplit attention.
+  int maxRows = 0; ///< A launch has at most so many, unsplit.
 };
 
 /// Keys that go through the registers together.

@@ -11,8 +11,8 @@
 // by tensor copies; the others multiply. x comes in bf16: who makes it rounds
 // and normalises it, once for all blocks.
 //
-// Of prompts with weights in bf16 two warpgroups multiply 64 rows each
-// (WgmmaMath), of batches and of packed weights a warpgroup has 64 outputs
+// Two warpgroups multiply 64 rows each of prompts by weights in bf16
+// (WgmmaMath); with batches and packed weights a warpgroup has 64 outputs
 // (WgmmaBatchMath). Operands lie in shared memory in rows of 128 bytes,
 // swizzled, x as [rows][64] and W as panels of [panelOutputs][64] one behind
 // the other. Packed weights are copied as they are packed.

@@ -23,9 +23,9 @@ namespace llamac::cuda {
 /// none. A tile has `panels` panels of `panelOutputs` outputs: neighbours of
 /// one weight, or one of each of two.
 ///
-/// Of a prompt with weights in bf16 its rows are the operand A, wgmmaRows of a
-/// tile. `cluster` blocks share weights, as neighbours along the rows, or where
-/// these are an odd number of tiles rows of x, along the outputs.
+/// The rows of a prompt are the operand A where weights are in bf16, wgmmaRows
+/// of a tile. `cluster` blocks share weights, as neighbours along the rows, or
+/// where these are an odd number of tiles rows of x, along the outputs.
 ///
 /// Else weights are the operand A, 64 outputs of a panel, and a tile has
 /// `batchRows` rows. `cluster` neighbours along the outputs share rows of x.
@@ -46,8 +46,8 @@ struct WgmmaConfig {
   int splits = 1;
 };
 
-/// Of a prompt two warpgroups multiply, 64 rows each; of a batch one has 64
-/// outputs. One warp of another one copies.
+/// Two warpgroups multiply 64 rows each where rows are the operand A; else one
+/// has 64 outputs. One warp of another one copies.
 constexpr int wgmmaRows = 128;
 constexpr int wgmmaThreads = 384;
 constexpr int wgmmaMathWarps = 8;

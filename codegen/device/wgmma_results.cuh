@@ -42,7 +42,7 @@ template <WgmmaConfig config, class Math> struct WgmmaResults {
   static constexpr int batch = Math::batch;
   static_assert(pairs % batch == 0);
 
-  int row;        ///< Of the lane's first pair in the launch.
+  int row;        ///< The row of the lane's first pair in the launch.
   long column;    ///< Its output, of its part.
   int rowsBehind; ///< Rows, and outputs, that there are from it on.
   int outputsBehind;

@@ -79,7 +79,7 @@ template <WgmmaConfig config> struct WgmmaRing {
     mbarrierInitFence();
   }
 
-  /// By a warp that is done with a stage: tells those who fill it.
+  /// A warp that is done with a stage tells those who fill it.
   LLAMAC_DEVICE void release(int stage) const {
     syncWarp();
     if (laneIndex() != 0)
@@ -232,8 +232,8 @@ template <WgmmaConfig config, class Weights> struct WgmmaFragments {
 
   const Weights &matrices;
   int row; ///< The first of the warp's 16 in a tile, counted over its panels.
-  uint32_t groups[weights][2] = {}; ///< Of rows g and g + 8.
-  uint32_t next[weights][2] = {};   ///< Those of the group behind.
+  uint32_t groups[weights][2] = {}; ///< Rows g and g + 8 have these.
+  uint32_t next[weights][2] = {};   ///< The group behind has these.
   uint32_t words[weights][wgmmaSlice / 16][4];
 
   LLAMAC_DEVICE WgmmaFragments(const Weights &matrices, int row)

@@ -109,7 +109,7 @@ private:
 
   const kernel::Target &target;
   OpBuilder builder;
-  Attribute encoding; ///< Of the input of the product at hand.
+  Attribute encoding; ///< The product at hand has its input so.
   llvm::DenseMap<
       std::pair<std::pair<Value, Value>, std::pair<Attribute, Attribute>>,
       Value>

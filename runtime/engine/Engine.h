@@ -118,9 +118,8 @@ struct DecodeItem {
 using TokenCallback =
     absl::FunctionRef<absl::StatusOr<bool>(absl::Span<const int32_t> tokens)>;
 
-/// What becomes of the steps that are in flight when a callback ends a
-/// decode(): they are undone, or given to the callback, too, as the device runs
-/// them anyway.
+/// When a callback ends a decode(), steps in flight are undone, or given to the
+/// callback, too, as the device runs them anyway.
 enum class StepsAhead { Undone, Given };
 
 /// The logits that follow token number `token` of item number `item` of the

@@ -52,7 +52,7 @@ template <typename Target> struct NamedOption {
   const char *name;
   OptionField (*field)(Target &to);
   const char *help;
-  /// Of numbers; requests are checked as they are prepared.
+  /// Numbers are in this range; requests are checked as they are prepared.
   int64_t least = std::numeric_limits<int64_t>::min(),
           most = std::numeric_limits<int64_t>::max();
 };

@@ -71,9 +71,9 @@ struct SchedulerCounts {
   int64_t answerTokens = 0;
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
-  /// Of steps: all, and those in which programs ran and the host waited for
-  /// them. Beside steps in flight the others cost nothing as long as they are
-  /// fewer than the steps take.
+  /// Steps took so long in all, and so long the host ran programs or waited for
+  /// them. What is left costs nothing beside steps in flight as long as it is
+  /// less than these take.
   double stepSeconds = 0, programSeconds = 0;
   int64_t pages = 0, freePages = 0; ///< Of the fullest group; kept ones count
                                     ///< as free.

@@ -157,7 +157,7 @@ uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param) {
       begin, begin + static_cast<ptrdiff_t>(param), schema::ParamRole::Result)];
 }
 
-int64_t mostDecodeRows(const schema::PlanT &plan) {
+int64_t maxSampledRows(const schema::PlanT &plan) {
   int64_t most = 0;
   for (const auto &program : plan.programs)
     most = std::max(most, std::min(program->maxRows, program->maxOutputRows));

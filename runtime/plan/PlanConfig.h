@@ -90,7 +90,7 @@ LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
 uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
 
 /// The most sequences whose next tokens one step may choose.
-int64_t mostDecodeRows(const schema::PlanT &plan);
+int64_t maxSampledRows(const schema::PlanT &plan);
 
 /// The number of the first of `plan`'s programs that holds a step of `rows`
 /// rows, `outputs` of them with logits, and is made for its kinds of rows, or

@@ -85,7 +85,7 @@ absl::Status PlanReader::readManifest(const PlanReadOptions &options) {
     return badPlanError(
         absl::StrCat(where, ": ", status.message(), "; compile it again"));
   const int64_t sequences = options.fillsGpu && manifest.target == "cuda"
-                                ? mostDecodeRows(manifest)
+                                ? maxSampledRows(manifest)
                                 : options.sequences;
   if (sequences == 0)
     return absl::OkStatus();

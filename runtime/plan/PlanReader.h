@@ -30,8 +30,8 @@ struct PlanReadOptions {
   int threads = 2;
   /// Sequences that the cache shall hold; 0 for the plan's own number.
   int64_t sequences = 0;
-  /// Of a plan for cuda, as many as its largest program of decode takes, in
-  /// place of `sequences`.
+  /// Whether a plan for cuda is read for as many as one step may choose tokens
+  /// for, in place of `sequences`.
   bool fillsGpu = false;
 };
 
