@@ -288,7 +288,7 @@ launch alone takes beside its bytes: it begins while the one ahead ends.
 
 ## What was measured
 
-Batches went by `gemv_mma` then, without launches for norms.
+Batches went by `gemv_mma` then, which is gone, without launches for norms.
 """
 
 MARKS_HEAD = """

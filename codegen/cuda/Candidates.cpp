@@ -87,22 +87,6 @@ static bool isLegal(const cuda::GemvConfig &config) {
           int64_t{32} * config.unroll <= chunksOf(config));
 }
 
-static bool isLegal(const cuda::GemvMmaConfig &config) {
-  const int loads = config.weights * config.unroll;
-  return loads <= (config.warps == 4 ? 8 : 4) &&
-         (config.unroll == 1 ||
-          int64_t{4} * config.warps * config.unroll <= chunksOf(config));
-}
-
-/// A warp's sums leave registers for the fragments and, of weights that are not
-/// bf16, for what is on its way to be unpacked.
-static bool isLegal(const cuda::GemmConfig &config) {
-  const int rows = config.blockRows / config.warpsAlongRows;
-  const int outputs = config.blockOutputs / config.warpsAlongOutputs;
-  return rows % 16 == 0 && outputs % 16 == 0 &&
-         rows * outputs * config.weights / 32 <= 128;
-}
-
 static bool isLegal(const cuda::StreamConfig &config) {
   if (cuda::streamsByMma(config))
     return cuda::splitStages(config) >= 2;
@@ -163,20 +147,31 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
   return all;
 }
 
-static std::vector<Tiles> gemmCandidates(Operation *op) {
-  static constexpr struct {
-    int64_t rows, outputs, alongRows, alongOutputs;
-  } blocks[] = {{32, 64, 1, 2},  {32, 128, 1, 4},  {64, 64, 2, 2},
-                {64, 128, 2, 4}, {128, 64, 4, 2},  {128, 64, 2, 2},
-                {64, 128, 2, 2}, {128, 128, 4, 2}, {128, 128, 2, 4}};
-  std::vector<Tiles> all;
-  for (const auto &block : blocks)
-    llvm::append_range(all, grid({{"stages", {3, 4}}},
-                                 {{"blockRows", block.rows},
-                                  {"blockOutputs", block.outputs},
-                                  {"warpsAlongRows", block.alongRows},
-                                  {"warpsAlongOutputs", block.alongOutputs}}));
-  return legalOf(op, std::move(all), gemmConfig);
+/// How many blocks may share a tile: workspace is that of the op's own splits.
+static std::vector<int64_t> splitsUpTo(int own) {
+  return own > 1 ? std::vector<int64_t>{std::max(2, own / 2), own}
+                 : std::vector<int64_t>{1};
+}
+
+static std::vector<Tiles> gemmCandidates(Operation *op,
+                                         const CudaTargetOptions &options) {
+  const cuda::GemmConfig own = gemmConfig(op, 0, options);
+  std::vector<int64_t> rows;
+  for (const int64_t count : {16, 32, 64, 128})
+    if (count >= own.tileRows / 2 && count <= 2 * own.tileRows)
+      rows.push_back(count);
+  std::vector<Tiles> all = grid({{"tileRows", rows},
+                                 {"warpsAlongRows", {1, 2}},
+                                 {"warpsAlongOutputs", {2, 4, 8}},
+                                 {"splits", splitsUpTo(own.splits)}});
+  llvm::erase_if(all, [&](const Tiles &tiles) {
+    const OwningOpRef<Operation *> copy = copyWith(op, tiles);
+    for (size_t part = 0; part < partsOf(op).first.size(); ++part)
+      if (!isLegalGemm(gemmConfig(*copy, part, options), options.gpu))
+        return true;
+    return false;
+  });
+  return all;
 }
 
 static std::vector<Tiles> wgmmaCandidates(Operation *op,
@@ -189,9 +184,8 @@ static std::vector<Tiles> wgmmaCandidates(Operation *op,
   const cuda::WgmmaConfig own = wgmmaConfig(op, options);
   if (own.batchRows == 0)
     knobs.push_back({"panelOutputs", {64, 128}});
-  // Workspace is that of the op's own splits.
   if (own.splits > 1)
-    knobs.push_back({"splits", {std::max(2, own.splits / 2), own.splits}});
+    knobs.push_back({"splits", splitsUpTo(own.splits)});
   std::vector<Tiles> all = grid(knobs);
   llvm::erase_if(all, [&](const Tiles &tiles) {
     return !isLegalWgmma(wgmmaConfig(*copyWith(op, tiles), options));
@@ -230,11 +224,8 @@ static std::vector<Tiles> legalTiles(Operation *op,
   switch (matmulAttr(op).getFamily()) {
   case kernel::MatmulFamily::Gemv:
     return gemvCandidates(op, options);
-  case kernel::MatmulFamily::GemvMma:
-    return legalOf(op, grid({{"unroll", {1, 2, 4, 8}}, {"warps", {4, 8, 16}}}),
-                   gemvMmaConfig);
   case kernel::MatmulFamily::Gemm:
-    return gemmCandidates(op);
+    return gemmCandidates(op, options);
   case kernel::MatmulFamily::Wgmma:
     return wgmmaCandidates(op, options);
   }
@@ -305,37 +296,6 @@ static TileModel streamModel(const cuda::StreamConfig &config,
           .usesMatrixUnits = byMma};
 }
 
-static TileModel gemvMmaModel(const cuda::GemvMmaConfig &config,
-                              const cuda::LaunchShape &shape,
-                              const GpuSpec &gpu) {
-  const int loads = 2 * config.unroll * config.weights;
-  const int sums = config.weights * config.maxRows / 2;
-  return {.rowBytes = config.depth * 4,
-          .bytesInFlight = int64_t{config.warps} * 32 *
-                           cuda::chunkBytes(config.format) * loads,
-          .occupancy = occupancyOf(
-              shape, plainRegisters + sums + loads * chunkRegisters, gpu),
-          .usesMatrixUnits = true};
-}
-
-static TileModel gemmModel(const cuda::GemmConfig &config,
-                           const cuda::LaunchShape &shape, const GpuSpec &gpu) {
-  const int64_t rows = config.blockRows / config.warpsAlongRows;
-  const int64_t outputs =
-      config.weights * config.blockOutputs / config.warpsAlongOutputs;
-  const int sums = static_cast<int>(rows * outputs / 32);
-  // Of each 16 of the depth a warp reads its rows as f32 and its outputs as
-  // bf16.
-  return {.weightRows = config.blockRows,
-          .rowBytes = config.depth * 4,
-          .bytesInFlight =
-              int64_t{config.stages - 1} * cuda::gemmStageBytes(config),
-          .occupancy = occupancyOf(shape, 2 * plainRegisters + sums, gpu),
-          .localBytes =
-              1024 * (64 * rows + 32 * outputs) / (32 * rows * outputs),
-          .usesMatrixUnits = true};
-}
-
 static TileModel wgmmaModel(const cuda::WgmmaConfig &config) {
   const int64_t outputs = int64_t{config.panels} * config.panelOutputs;
   // A warpgroup reads 64 rows and all outputs; a cluster's blocks copy the rows
@@ -393,11 +353,8 @@ TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
                ? streamModel(streamConfig(op, options), shape, options.gpu)
                : gemvModel(gemvConfig(weight, weights, attr), shape,
                            options.gpu);
-  case kernel::MatmulFamily::GemvMma:
-    return gemvMmaModel(gemvMmaConfig(weight, weights, attr), shape,
-                        options.gpu);
   case kernel::MatmulFamily::Gemm:
-    return gemmModel(gemmConfig(weight, weights, attr), shape, options.gpu);
+    return gemmModel(op, options);
   case kernel::MatmulFamily::Wgmma:
     return wgmmaModel(wgmmaConfig(op, options));
   }

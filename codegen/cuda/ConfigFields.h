@@ -47,31 +47,21 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Tile, "stageBytes", stageBytes);
 }
 
-template <FieldsOf<GemvMmaConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[format, outputs, depth, weights, maxRows, warps, unroll] = config;
-  visit(FieldKind::Shape, "format", format);
-  visit(FieldKind::Shape, "outputs", outputs);
-  visit(FieldKind::Shape, "depth", depth);
-  visit(FieldKind::Shape, "weights", weights);
-  visit(FieldKind::Size, "maxRows", maxRows);
-  visit(FieldKind::Tile, "warps", warps);
-  visit(FieldKind::Tile, "unroll", unroll);
-}
-
 template <FieldsOf<GemmConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
-  auto &[format, outputs, depth, weights, blockRows, blockOutputs,
-         warpsAlongRows, warpsAlongOutputs, stages] = config;
+  auto &[format, outputs, depth, weights, input, tileRows, warpsAlongRows,
+         warpsAlongOutputs, stages, minBlocks, splits] = config;
   visit(FieldKind::Shape, "format", format);
   visit(FieldKind::Shape, "outputs", outputs);
   visit(FieldKind::Shape, "depth", depth);
   visit(FieldKind::Shape, "weights", weights);
-  visit(FieldKind::Tile, "blockRows", blockRows);
-  visit(FieldKind::Tile, "blockOutputs", blockOutputs);
+  visit(FieldKind::Shape, "input", input);
+  visit(FieldKind::Tile, "tileRows", tileRows);
   visit(FieldKind::Tile, "warpsAlongRows", warpsAlongRows);
   visit(FieldKind::Tile, "warpsAlongOutputs", warpsAlongOutputs);
-  visit(FieldKind::Tile, "stages", stages);
+  visit(FieldKind::Size, "stages", stages);
+  visit(FieldKind::Size, "minBlocks", minBlocks);
+  visit(FieldKind::Tile, "splits", splits);
 }
 
 template <FieldsOf<WgmmaConfig> Config, typename Visit>

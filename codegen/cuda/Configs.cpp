@@ -84,9 +84,7 @@ kernel::MatmulConfigAttr matmulAttr(Operation *op) {
   return cast<kernel::MatmulConfigAttr>(op->getAttr("config"));
 }
 
-/// Matrices that share their input: several that lie apart, or `weights` of the
-/// first one's shape.
-static std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
+std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
   SmallVector<Value> weights = weightsOf(op);
   if (!isa<kernel::MatmulOp>(op))
     return {weights, 1};
@@ -178,32 +176,6 @@ cuda::StreamConfig streamConfig(Operation *op,
   return config;
 }
 
-// Two weights halve the chunks in flight, so as many bytes are. What unpacks
-// shares leaves registers for half as many.
-cuda::GemvMmaConfig gemvMmaConfig(Value weight, size_t weights,
-                                  kernel::MatmulConfigAttr attr) {
-  cuda::GemvMmaConfig config{.format = deviceWeightOf(weight).format,
-                             .outputs = rowsOf(weight),
-                             .depth = widthOf(weight),
-                             .weights = static_cast<int>(weights),
-                             .maxRows = static_cast<int>(attr.getRowBlock()),
-                             .unroll = static_cast<int>(4 / weights)};
-  if (cuda::hasScales(config.format))
-    config.unroll = std::max(1, config.unroll / 2);
-  setTiles(config, attr);
-  return config;
-}
-
-cuda::GemmConfig gemmConfig(Value weight, size_t weights,
-                            kernel::MatmulConfigAttr attr) {
-  cuda::GemmConfig config{.format = deviceWeightOf(weight).format,
-                          .outputs = rowsOf(weight),
-                          .depth = widthOf(weight),
-                          .weights = static_cast<int>(weights)};
-  setTiles(config, attr);
-  return config;
-}
-
 std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
   const SmallVector<Value> weights = weightsOf(op);
   if (options.gpu.tier != KernelTier::Sm90)
@@ -261,7 +233,7 @@ static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
 static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
 
 static int64_t slicesOfSplit(const cuda::WgmmaConfig &config) {
-  return cuda::divideUp(cuda::divideUp(config.depth, cuda::wgmmaSlice),
+  return cuda::divideUp(cuda::divideUp(config.depth, cuda::productSlice),
                         config.splits);
 }
 
@@ -293,7 +265,7 @@ static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
   const int64_t copied = cuda::wgmmaInputBytes(config) / config.cluster +
                          config.panels * cuda::wgmmaPackedBytes(config);
   const int64_t multiplied = int64_t{config.panels} * config.batchRows / 2 *
-                             (cuda::wgmmaSlice / 16) *
+                             (cuda::productSlice / 16) *
                              cuda::wgmmaMinBlocks(config);
   const int64_t items = cuda::divideUp(rows, config.batchRows) * config.splits *
                         cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
@@ -303,7 +275,7 @@ static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
 }
 
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
-  const int64_t slices = cuda::divideUp(config.depth, cuda::wgmmaSlice);
+  const int64_t slices = cuda::divideUp(config.depth, cuda::productSlice);
   // A lane that has the sums of two weights has no registers to merge them too.
   const bool spills = config.splits > 1 && config.weights == 2 &&
                       config.batchRows == maxColumns / 2;
@@ -511,10 +483,8 @@ static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
                   {"outputsPerWarp", config.product.outputsPerWarp}});
     return sizes;
   }
-  case kernel::MatmulFamily::GemvMma:
-    return sizesOf(gemvMmaConfig(parts.front(), weights, attr));
   case kernel::MatmulFamily::Gemm:
-    return sizesOf(gemmConfig(parts.front(), weights, attr));
+    return sizesOf(gemmConfig(op, 0, options));
   case kernel::MatmulFamily::Wgmma:
     return sizesOf(wgmmaConfig(op, options));
   }

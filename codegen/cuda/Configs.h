@@ -54,10 +54,23 @@ constexpr int maxUnrolledSums(cuda::WeightFormat format) {
 /// Of the product with `weight`, or with `weights` of its shape.
 cuda::GemvConfig gemvConfig(mlir::Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr);
-cuda::GemvMmaConfig gemvMmaConfig(mlir::Value weight, size_t weights,
-                                  kernel::MatmulConfigAttr attr);
-cuda::GemmConfig gemmConfig(mlir::Value weight, size_t weights,
-                            kernel::MatmulConfigAttr attr);
+
+/// Of product `part` of `op`, whose tiles the cost model chooses for its most
+/// rows; those of query, key and value have the same.
+cuda::GemmConfig gemmConfig(mlir::Operation *op, size_t part,
+                            const CudaTargetOptions &options);
+
+/// Whether a kernel has room for such tiles, and a slice for each split.
+bool isLegalGemm(const cuda::GemmConfig &config, const GpuSpec &gpu);
+
+/// The launch of the products of `op` by gemm(), and what decides its time.
+cuda::LaunchShape gemmShape(mlir::Operation *op,
+                            const CudaTargetOptions &options);
+TileModel gemmModel(mlir::Operation *op, const CudaTargetOptions &options);
+
+/// Matrices of `op`, a product or those of query, key and value, that share
+/// its input: several that lie apart, or so many of the first one's shape.
+std::pair<llvm::SmallVector<mlir::Value>, int> partsOf(mlir::Operation *op);
 
 /// Why products of many rows with the weights of `op`, a product or those of
 /// query, key and value, are not for wgmma; empty when they are: weights of one

@@ -81,11 +81,6 @@ bool overlapsLaunches(const GpuSpec &gpu) { return gpu.capability.major >= 9; }
 /// more rows would make slower than reading it.
 static constexpr int64_t maxGemvRows = 4;
 
-/// The most rows that gemv by tensor cores takes: two of their columns. Blocks
-/// of 16 outputs each read the whole input, which for more rows costs more than
-/// the weights do; tiles of prefill read it once for 64 outputs and more.
-static constexpr int64_t maxGemvMmaRows = 16;
-
 /// The most rows of a step that attends by splits whatever its rows are, and of
 /// one that has a row of each sequence.
 static constexpr int64_t maxMixedDecodeRows = 32;
@@ -95,7 +90,7 @@ std::vector<kernel::RowBucket> CudaTarget::rowBuckets() const {
   return {{"decode", 1, 1},
           {"decode2", 2, 2},
           {"decode4", maxGemvRows, maxGemvRows},
-          {"decode16", maxGemvMmaRows, maxGemvMmaRows},
+          {"decode16", 16, 16},
           {"decode32", maxMixedDecodeRows, maxMixedDecodeRows},
           {"decode64", 64, 64, /*decodeOnly=*/true},
           {"decode128", maxDecodeRows, maxDecodeRows, /*decodeOnly=*/true},
@@ -112,11 +107,10 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
     };
     if (maxRows <= maxGemvRows)
       return config(kernel::MatmulFamily::Gemv, maxRows);
-    if (whyNotWgmma(op, targetOptions).empty())
-      return config(kernel::MatmulFamily::Wgmma, maxRows);
-    return maxRows <= maxGemvMmaRows
-               ? config(kernel::MatmulFamily::GemvMma, maxRows)
-               : config(kernel::MatmulFamily::Gemm, 0);
+    return config(whyNotWgmma(op, targetOptions).empty()
+                      ? kernel::MatmulFamily::Wgmma
+                      : kernel::MatmulFamily::Gemm,
+                  maxRows);
   }
   auto attention = dyn_cast<kernel::AttentionOp>(op);
   if (!attention)
@@ -136,12 +130,13 @@ Attribute CudaTarget::chooseConfig(Operation *op, int64_t maxRows) const {
 
 bool CudaTarget::roundsInput(Operation *op) const {
   return hasProducts(op) && op->hasAttr("config") &&
-         matmulAttr(op).getFamily() == kernel::MatmulFamily::Wgmma;
+         matmulAttr(op).getFamily() != kernel::MatmulFamily::Gemv;
 }
 
 Attribute CudaTarget::inputEncoding(Operation *op) const {
-  if (!roundsInput(op) ||
-      !cuda::hasScales(deviceWeightOf(weightsOf(op).front()).format))
+  if (!roundsInput(op) || llvm::none_of(weightsOf(op), [](Value weight) {
+        return cuda::hasScales(deviceWeightOf(weight).format);
+      }))
     return {};
   return kernel::LaneOrderAttr::get(op->getContext());
 }

@@ -112,9 +112,7 @@ public:
   std::vector<kernel::RowBucket> rowBuckets() const override;
   mlir::Attribute chooseConfig(mlir::Operation *op,
                                int64_t maxRows) const override;
-  bool roundsInputs() const override {
-    return targetOptions.gpu.tier == KernelTier::Sm90;
-  }
+  bool roundsInputs() const override { return true; }
   bool roundsInput(mlir::Operation *op) const override;
   mlir::Attribute inputEncoding(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;

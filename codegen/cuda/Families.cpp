@@ -73,32 +73,24 @@ static bool isProduct(Operation *op) {
   if (!hasFamily<Op, family>(op))
     return false;
   auto product = dyn_cast<kernel::MatmulOp>(op);
-  constexpr bool takesBf16 = family == kernel::MatmulFamily::Wgmma;
+  constexpr bool takesBf16 = family != kernel::MatmulFamily::Gemv;
   return !(product && product.getLeaves()) &&
          getElementTypeOrSelf(op->getOperand(0)).isBF16() == takesBf16 &&
          !(takesBf16 && cast<Op>(op).getNormWeight()) &&
          llvm::all_of(weightsOf(op), isPackable);
 }
 
-/// Calls `visit` with what the products of `op`, each block of which makes one
-/// tile, are written with: the function that gives a config, the config's type
-/// and the skeleton.
-template <typename Visit> static auto visitConfig(Operation *op, Visit visit) {
-  switch (matmulAttr(op).getFamily()) {
-  case kernel::MatmulFamily::Gemv:
-    return visit(gemvConfig, "GemvConfig", "gemv");
-  case kernel::MatmulFamily::GemvMma:
-    return visit(gemvMmaConfig, "GemvMmaConfig", "gemvMma");
-  case kernel::MatmulFamily::Gemm:
-    return visit(gemmConfig, "GemmConfig", "gemm");
-  case kernel::MatmulFamily::Wgmma:
-    break;
-  }
-  llvm_unreachable("the blocks of wgmma go from tile to tile");
+static bool isOf(Operation *op, kernel::MatmulFamily family) {
+  return matmulAttr(op).getFamily() == family;
+}
+static bool isWgmma(Operation *op) {
+  return isOf(op, kernel::MatmulFamily::Wgmma);
 }
 
-static bool isWgmma(Operation *op) {
-  return matmulAttr(op).getFamily() == kernel::MatmulFamily::Wgmma;
+/// The config of part `part` of gemv.
+static cuda::GemvConfig gemvConfigOf(Operation *op, size_t part) {
+  const auto [parts, weights] = partsOf(op);
+  return gemvConfig(parts[part], weights, matmulAttr(op));
 }
 
 static cuda::LaunchShape productShape(Operation *op,
@@ -107,15 +99,12 @@ static cuda::LaunchShape productShape(Operation *op,
     return cuda::launchShape(streamConfig(op, options));
   if (isWgmma(op))
     return cuda::launchShape(wgmmaConfig(op, options));
-  return visitConfig(op, [&](auto configOf, StringRef, StringRef) {
-    const SmallVector<Value> weights = weightsOf(op);
-    const kernel::MatmulConfigAttr attr = matmulAttr(op);
-    if (isa<kernel::MatmulOp>(op))
-      return cuda::launchShape(configOf(weights[0], weights.size(), attr));
-    return cuda::launchShape(cuda::QkvConfig{configOf(weights[0], 1, attr),
-                                             configOf(weights[1], 1, attr),
-                                             configOf(weights[2], 1, attr)});
-  });
+  if (isOf(op, kernel::MatmulFamily::Gemm))
+    return gemmShape(op, options);
+  if (isa<kernel::MatmulOp>(op))
+    return cuda::launchShape(gemvConfigOf(op, 0));
+  return cuda::launchShape(cuda::QkvConfig{
+      gemvConfigOf(op, 0), gemvConfigOf(op, 1), gemvConfigOf(op, 2)});
 }
 
 /// The input is operand 0, and weights follow.
@@ -129,13 +118,27 @@ static std::vector<cuda::MapShape> wgmmaMaps(Operation *op,
   return maps;
 }
 
-/// The prologue of a product: the rows of its input as they are or normalised.
+/// The input of a product, rounded or not, as it is or normalised.
 template <typename Op> static std::string rowsText(Op op) {
   const int64_t depth = widthOf(op.getInput());
+  if (rowFormatOf(op.getInput()) != cuda::RowFormat::F32)
+    return "input";
   if (!op.getNormWeight())
     return llvm::formatv("InputRows<{0}>{{input}", depth);
   return llvm::formatv("NormRows<{0}>{{input, gain, {1}f}", depth,
                        literal(op.getEpsAttr().getValueAsDouble()));
+}
+
+/// Adds the parameters by which `splits` blocks share a tile, ahead of the
+/// results; gives the argument that they are.
+static StringRef addSplits(CudaKernelText &text, Operation *op, int splits) {
+  if (splits == 1)
+    return "";
+  const auto count =
+      llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  text.parameters.insert(text.parameters.end() - count,
+                         {{results, "partials"}, {"unsigned *", "counters"}});
+  return ", {partials, counters}";
 }
 
 /// Makes `text`, which has its parameters, that of a stream or of wgmma, which
@@ -162,14 +165,7 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   }
   text.prologue =
       "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
-  StringRef splits;
-  if (config.splits > 1) {
-    splits = ", {partials, counters}";
-    const auto count =
-        llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
-    text.parameters.insert(text.parameters.end() - count,
-                           {{results, "partials"}, {"unsigned *", "counters"}});
-  }
+  const StringRef splits = addSplits(text, op, config.splits);
   text.body = llvm::formatv("product.run(inputMap, {0}{1});", epilogue, splits);
 }
 
@@ -208,15 +204,20 @@ static CudaKernelText matmulText(Operation *operation,
     outputs = isWgmma(op) ? "config.parts[0]" : "config.product.outputs";
     setPrologue(text, op, options, weights, rows, epilogue);
   } else {
-    visitConfig(op, [&](auto configOf, StringRef type, StringRef skeleton) {
+    StringRef splits;
+    if (isOf(op, kernel::MatmulFamily::Gemm)) {
+      const cuda::GemmConfig config = gemmConfig(op, 0, options);
+      text.parts = "constexpr GemmConfig config" + configText(config);
+      splits = addSplits(text, op, config.splits);
+    } else {
       text.parts =
-          ("constexpr " + type + " config").str() +
-          configText(configOf(op.getWeights()[0], count, op.getConfigAttr())) +
-          ";\n\n";
-      text.body =
-          llvm::formatv("{0}<config>(rows, {1}, {{{2}}, {3});", skeleton, rows,
-                        llvm::join(weights, ", "), epilogue);
-    });
+          "constexpr GemvConfig config" + configText(gemvConfigOf(op, 0));
+    }
+    text.parts += ";\n\n";
+    text.body = llvm::formatv(
+        "{0}<config>(rows, {1}, {{{2}}, {3}{4});",
+        kernel::stringifyMatmulFamily(op.getConfigAttr().getFamily()), rows,
+        llvm::join(weights, ", "), epilogue, splits);
   }
   text.parts +=
       functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
@@ -259,16 +260,23 @@ static void addQkv(CudaKernelText &text, Op op,
   if (streams(op, options) || isWgmma(op))
     return setPrologue(text, op, options, {"query", "key", "value"}, rows,
                        epilogue);
-  visitConfig(op, [&](auto configOf, StringRef type, StringRef) {
-    const cuda::QkvConfig config{
-        configOf(op.getQueryWeight(), 1, op.getConfigAttr()),
-        configOf(op.getKeyWeight(), 1, op.getConfigAttr()),
-        configOf(op.getValueWeight(), 1, op.getConfigAttr())};
+  StringRef splits;
+  auto addConfigs = [&](StringRef type, auto configOf) {
+    const cuda::QkvConfig config{configOf(0), configOf(1), configOf(2)};
     text.parts += llvm::formatv("constexpr QkvConfig<{0}> config{1};\n", type,
                                 configText(config));
-  });
-  text.body = llvm::formatv(
-      "qkv<config>(rows, {0}, {{query, key, value}, {1});", rows, epilogue);
+  };
+  if (isOf(op, kernel::MatmulFamily::Gemm)) {
+    addConfigs("GemmConfig",
+               [&](size_t part) { return gemmConfig(op, part, options); });
+    splits = addSplits(text, op, gemmConfig(op, 0, options).splits);
+  } else {
+    addConfigs("GemvConfig",
+               [&](size_t part) { return gemvConfigOf(op, part); });
+  }
+  text.body =
+      llvm::formatv("qkv<config>(rows, {0}, {{query, key, value}, {1}{2});",
+                    rows, epilogue, splits);
 }
 
 static CudaKernelText qkvProductsText(Operation *operation,
@@ -625,15 +633,11 @@ ArrayRef<CudaFamily> cudaFamilies() {
        productShape, matmulText, wgmmaMaps},
       {"gemv", "gemv.cuh", isProduct<MatmulOp, MatmulFamily::Gemv>,
        productShape, matmulText},
-      {"gemv_mma", "gemv_mma.cuh", isProduct<MatmulOp, MatmulFamily::GemvMma>,
-       productShape, matmulText},
       {"pointwise", "rowwise.cuh", isOp<PointwiseOp>, pointwiseShape,
        pointwiseText},
       {"qkv_gemm", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemm>,
        productShape, qkvText},
       {"qkv_gemv", "qkv.cuh", isProduct<QkvOp, MatmulFamily::Gemv>,
-       productShape, qkvText},
-      {"qkv_gemv_mma", "qkv.cuh", isProduct<QkvOp, MatmulFamily::GemvMma>,
        productShape, qkvText},
       {"qkv_wgmma", "gemm_sm90a.cuh", isProduct<QkvOp, MatmulFamily::Wgmma>,
        productShape, qkvText, wgmmaMaps},
@@ -642,9 +646,6 @@ ArrayRef<CudaFamily> cudaFamilies() {
        qkvProductsText},
       {"qkv_products_gemv", "qkv.cuh",
        isProduct<QkvProductsOp, MatmulFamily::Gemv>, productShape,
-       qkvProductsText},
-      {"qkv_products_gemv_mma", "qkv.cuh",
-       isProduct<QkvProductsOp, MatmulFamily::GemvMma>, productShape,
        qkvProductsText},
       {"qkv_products_wgmma", "gemm_sm90a.cuh",
        isProduct<QkvProductsOp, MatmulFamily::Wgmma>, productShape,

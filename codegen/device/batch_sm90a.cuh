@@ -21,14 +21,15 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_BATCH_SM90A_CUH
 #define LLAMAC_CODEGEN_DEVICE_BATCH_SM90A_CUH
 
-#include "llamac/wgmma_results.cuh"
+#include "llamac/wgmma_ring.cuh"
 
 #if LLAMAC_HAS_SM90A
 
 namespace llamac::cuda {
 
 /// The outputs of a tile that one warpgroup multiplies.
-template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
+template <WgmmaConfig config, class Weights>
+struct WgmmaBatchMath : WgmmaOutputs<config> {
   using Ring = WgmmaRing<config>;
   static constexpr int weights = config.weights;
   static constexpr int sumCount = config.batchRows / 2;
@@ -57,21 +58,21 @@ template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
   static LLAMAC_DEVICE constexpr int outputStep(int i) { return i % 2 * 8; }
 
   template <class Epilogue>
-  LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
+  LLAMAC_DEVICE void multiply(int rows, const ProductTile &tile,
                               const Epilogue &epilogue,
-                              const WgmmaSplits &splits) {
+                              const ProductSplits &splits) {
     float sums[weights][sumCount];
     if constexpr (wgmmaUnpacks(config))
       multiplyPacked(tile, sums);
     else
       multiplyBf16(tile, sums);
-    WgmmaResults<config, WgmmaBatchMath>(*this, rows, tile)
+    ProductResults<WgmmaBatchMath>(*this, rows, tile)
         .give(epilogue, splits,
-              [&](int w, int i) { return pairOf(&sums[w][2 * i]); });
+              [&](int w, int i) { return pairOfColumns(&sums[w][2 * i]); });
   }
 
   /// Weights as they come, by descriptors.
-  LLAMAC_DEVICE void multiplyBf16(const WgmmaTile &tile,
+  LLAMAC_DEVICE void multiplyBf16(const ProductTile &tile,
                                   float (&sums)[weights][sumCount]) {
     const uint64_t first = slices.ring.weightsDescriptor(
         Ring::mathWarp() / 4 * weights * wgmmaPanelBytes(config));
@@ -80,7 +81,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
           first + slices.place.stage * (wgmmaStageBytes(config) / 16);
       wgmmaFence();
 #pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
+      for (int k = 0; k < productSlice / 16; ++k)
 #pragma unroll
         for (int i = 0; i < weights; ++i)
           wgmmaBf16(sums[i],
@@ -90,7 +91,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
   }
 
   /// Packed ones, in registers.
-  LLAMAC_DEVICE void multiplyPacked(const WgmmaTile &tile,
+  LLAMAC_DEVICE void multiplyPacked(const ProductTile &tile,
                                     float (&sums)[weights][sumCount]) {
     WgmmaFragments<config, Weights> a(matrices, Ring::mathWarp() * 16);
     a.begin(tile);
@@ -98,19 +99,11 @@ template <WgmmaConfig config, class Weights> struct WgmmaBatchMath {
       a.unpack(slices.ring, slices.place.stage, tile, slice);
       wgmmaFence();
 #pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
+      for (int k = 0; k < productSlice / 16; ++k)
 #pragma unroll
         for (int i = 0; i < weights; ++i)
           wgmmaBf16(sums[i], a.words[i][k], Ring::atStep(x, k), adds || k > 0);
     });
-  }
-
-  /// Exchanges two neighbouring rows of the lane's output for one row of it and
-  /// of the output beside it.
-  static LLAMAC_DEVICE F32x2 pairOf(const float *sums) {
-    const bool isOdd = laneIndex() & 4;
-    const float other = shuffleXor(isOdd ? sums[0] : sums[1], 4);
-    return isOdd ? F32x2{other, sums[1]} : F32x2{sums[0], other};
   }
 };
 

@@ -284,88 +284,89 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
   return shape;
 }
 
-/// The same product for up to maxRows rows on tensor cores: a block has
-/// gemvMmaOutputs rows of each weight, and its warps share the depth, `unroll`
-/// chunks of a lane for each two rows of a weight in flight.
-struct GemvMmaConfig {
-  WeightFormat format;
-  long outputs;
-  long depth;
-  int weights = 1;  ///< 1 or 2.
-  int maxRows = 16; ///< A multiple of 8.
-  int warps = 8;    ///< Of a block.
-  int unroll = 4;
-};
+/// How rows of results are kept: LaneBF16 is BF16 in the order of lanes
+/// (LaneBFloat16).
+enum class RowFormat : unsigned char { F32, BF16, LaneBF16 };
 
-/// Rows of a weight that an MMA takes.
-constexpr int gemvMmaOutputs = 16;
-
-/// Where the warps of a block add up what they have.
-template <GemvMmaConfig config> struct GemvMmaPartials {
-  float sums[config.warps][config.weights][config.maxRows][gemvMmaOutputs];
-  float squares[config.warps][config.maxRows];
-};
-
-LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvMmaConfig &config) {
-  const int sums = config.weights * gemvMmaOutputs + 1;
-  LaunchShape shape{divideUp(config.outputs, gemvMmaOutputs), 0,
-                    config.warps * 32,
-                    config.warps * sums * config.maxRows * 4};
-  // Two hide twice the latency; what unpacks weights would spill for it.
-  if (config.format == WeightFormat::BF16 && config.warps <= 8)
-    shape.minBlocks = 2;
-  return shape;
-}
-
-/// The same product for any number of rows, by tiles of blockRows rows x
-/// blockOutputs outputs of each weight, cut among warpsAlongRows x
-/// warpsAlongOutputs warps. `stages` slices of the depth are in shared memory.
+/// The same product of x in bf16 for any number of rows, by mma: a tile has
+/// `tileRows` rows of x and gemmWarpOutputs outputs for each of
+/// `warpsAlongOutputs` warps, of each weight half of these where there are two.
+/// `warpsAlongRows` times as many warps share its rows. `stages` slices of the
+/// depth are in shared memory, of each of the `minBlocks` blocks that a
+/// multiprocessor has, and `splits` blocks share the depth of a tile.
 struct GemmConfig {
   WeightFormat format;
   long outputs;
   long depth;
-  int weights = 1; ///< 1 or 2.
-  int blockRows = 64;
-  int blockOutputs = 64;
-  int warpsAlongRows = 2;
-  int warpsAlongOutputs = 2;
-  int stages = 3;
+  int weights = 1;                   ///< 1 or 2.
+  RowFormat input = RowFormat::BF16; ///< BF16; or LaneBF16, packed or not.
+  int tileRows = 64;                 ///< 16, 32, 64 or 128.
+  int warpsAlongRows = 1;
+  int warpsAlongOutputs = 4;
+  int stages = 4;
+  int minBlocks = 1;
+  int splits = 1;
 };
 
-/// Depth of a slice.
-constexpr int gemmSlice = 32;
-
-/// Bytes of a row of a slice in shared memory. The padding spreads rows that
-/// are read together over all banks: eight rows of 16 bytes of bf16 for
-/// ldmatrix, four rows of 32 bytes of f32 for 64-bit loads.
-constexpr int gemmWeightStride = gemmSlice * 2 + 16;
-constexpr int gemmInputStride = gemmSlice * 4 + 32;
-
-LLAMAC_CONSTEXPR int gemmInputBytes(const GemmConfig &config) {
-  return config.blockRows * gemmInputStride;
-}
-
-LLAMAC_CONSTEXPR int gemmStageBytes(const GemmConfig &config) {
-  return gemmInputBytes(config) +
-         config.weights * config.blockOutputs * gemmWeightStride;
-}
+/// Outputs of a warp, two operands A of an MMA: what a warp reads of x then
+/// takes half as long as its products.
+constexpr int gemmWarpOutputs = 32;
 
 LLAMAC_CONSTEXPR int gemmThreads(const GemmConfig &config) {
   return config.warpsAlongRows * config.warpsAlongOutputs * 32;
 }
 
+/// Rows of a warp: its columns of an MMA, and its sums in registers.
+LLAMAC_CONSTEXPR int gemmWarpRows(const GemmConfig &config) {
+  return config.tileRows / config.warpsAlongRows;
+}
+
+/// Outputs of a tile, of each weight.
+LLAMAC_CONSTEXPR int gemmTileOutputs(const GemmConfig &config) {
+  return config.warpsAlongOutputs * gemmWarpOutputs / config.weights;
+}
+LLAMAC_CONSTEXPR long gemmTiles(const GemmConfig &config) {
+  return divideUp(config.outputs, gemmTileOutputs(config));
+}
+
+/// Bytes of a slice: rows of 128 bytes, swizzled, of x and of floats, and of
+/// block formats tiles as they are packed.
+LLAMAC_CONSTEXPR int gemmInputBytes(const GemmConfig &config) {
+  return config.tileRows * productSlice * 2;
+}
+LLAMAC_CONSTEXPR int gemmWeightBytes(const GemmConfig &config) {
+  const int outputs = config.weights * gemmTileOutputs(config);
+  return hasScales(config.format)
+             ? outputs / tileRows * tileBytes(config.format)
+             : outputs * productSlice * 2;
+}
+LLAMAC_CONSTEXPR int gemmStageBytes(const GemmConfig &config) {
+  return static_cast<int>(
+      roundUp(gemmInputBytes(config) + gemmWeightBytes(config), 1024));
+}
+
+/// Outputs in the workspace, a whole number of pairs.
+LLAMAC_CONSTEXPR long gemmOutputs(const GemmConfig &config) {
+  return roundUp(config.outputs, 2);
+}
+
+/// With splits the workspace has their sums, f32 [rows][splits][weights]
+/// [outputs], and a tile a counter.
 LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
-  return {divideUp(config.outputs, config.blockOutputs), config.blockRows,
-          gemmThreads(config), config.stages * gemmStageBytes(config)};
+  LaunchShape shape{gemmTiles(config) * config.splits, config.tileRows,
+                    gemmThreads(config), config.stages * gemmStageBytes(config),
+                    config.minBlocks};
+  if (config.splits > 1) {
+    shape.workspaceBytes =
+        config.splits * config.weights * gemmOutputs(config) * 4;
+    shape.counters = gemmTiles(config);
+  }
+  return shape;
 }
 
 // KV cache and attention
 
 enum class KvFormat : unsigned char { F16, BF16 };
-
-/// How rows of results are kept: LaneBF16 is BF16 in the order of lanes
-/// (LaneBFloat16).
-enum class RowFormat : unsigned char { F32, BF16, LaneBF16 };
 
 /// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
 /// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
@@ -576,8 +577,12 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const QkvConfig<Product> &config) {
                                 launchShape(config.value)};
   for (const LaunchShape &other : others) {
     shape.gridSize += other.gridSize;
+    if (other.sharedBytes > shape.sharedBytes)
+      shape.sharedBytes = other.sharedBytes;
     if (other.minBlocks < shape.minBlocks)
       shape.minBlocks = other.minBlocks;
+    shape.workspaceBytes += other.workspaceBytes;
+    shape.counters += other.counters;
   }
   return shape;
 }

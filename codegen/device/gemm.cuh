@@ -6,333 +6,366 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// y = x W^T on tensor cores, m16n8k16 in bf16 with f32 sums. A block makes one
-// tile of outputs; it walks the depth in slices of 32 through a ring of stages
-// in shared memory, filled by cp.async while earlier stages are multiplied:
+// y^T = W x^T on tensor cores, m16n8k16 in bf16 with f32 sums: outputs are the
+// rows of an MMA and the rows of x its columns, so that a batch multiplies no
+// padding. A block makes one tile, or a split of its depth. It walks the depth
+// in slices of 64 through a ring of stages in shared memory, which cp.async
+// fills while earlier stages are multiplied:
 //
-//   x   f32, copied as it is; a lane rounds what it needs to bf16 in registers
-//   W   bf16, copied as it is; the other formats go through registers, where
-//       they are unpacked to bf16, one slice ahead. A share of a tile is of two
-//       slices, which a thread keeps until the second
+//   x   bf16, from who made it; columns in the order of lanes
+//       (#kernel.lane_order) where a weight of the launch is packed
+//   W   as it is packed. A lane unpacks its share of a tile to bf16 in
+//       registers, where it is the operand; floats are loaded as matrices
 //
-// RMSNorm is fused: while a lane rounds its share of x it sums the squares and
-// multiplies by the gain, and the results are scaled at the end.
-//
-// Rows of x and W past the end, and depth past the end, are zero in shared
-// memory, so ragged tiles need no other care than at the epilogue.
+// A warp has two operands of W for each of x. Rows of x and W past the end, and
+// depth past the end, are zero in shared memory, so ragged tiles need no other
+// care than at the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CODEGEN_DEVICE_GEMM_CUH
 #define LLAMAC_CODEGEN_DEVICE_GEMM_CUH
 
-#include "llamac/vmath.cuh"
+#include "llamac/results.cuh"
 #include "llamac/weights.cuh"
 
 namespace llamac::cuda {
 
-template <GemmConfig config, class Rows> struct GemmLoader {
+/// Fills a ring with slices of a tile of x and W. A thread copies the same
+/// places of every slice, which lie at constants from its first ones.
+template <GemmConfig config> class GemmLoader {
   static constexpr int weights = config.weights;
   static constexpr int threads = gemmThreads(config);
-  static constexpr bool copies = config.format == WeightFormat::BF16;
-  static constexpr int slices = divideUp(config.depth, gemmSlice);
-  using Weight = PackedWeight<config.format>;
+  static constexpr WeightFormat format = config.format;
+  static constexpr int outputs = gemmTileOutputs(config);
 
-  /// Reads of packed rows by one thread, where they are unpacked: 8 floats, or
-  /// shares, which are of two slices.
-  static constexpr int chunkSlices = Weight::scaled ? 2 : 1;
-  static constexpr int rowChunks = 4;
-  static constexpr int chunksOfSlice =
-      weights * config.blockOutputs * rowChunks;
-  static constexpr int chunksOfThread = divideUp(chunksOfSlice, threads);
-  static_assert(chunkSlices * gemmSlice == rowChunks * Weight::span);
+  // Rows of floats: a thread has one of the eight pieces of 16 bytes of a row,
+  // of every `rowStep`-th row.
+  static constexpr int rowStep = threads / 8;
+  static_assert(rowStep % 8 == 0 && config.tileRows % 16 == 0);
 
-  Rows input;
-  Weight matrix[weights];
-  long firstRow, rows;
-  long firstOutput, outputs;
-  unsigned char *stages;
-  WeightChunk<config.format> held[copies ? 1 : chunksOfThread];
+  // Tiles: `sharers` threads have one together.
+  static constexpr int tiles = weights * outputs / tileRows;
+  static constexpr int sharers = threads / tiles;
+  static constexpr int pieces = tileBytes(format) / 16;
+  static_assert(threads % tiles == 0);
 
-  LLAMAC_DEVICE unsigned char *inputStage(int slice) const {
-    return stages + slice % config.stages * gemmStageBytes(config);
+public:
+  LLAMAC_DEVICE
+  GemmLoader(const void *input, const void *const (&matrices)[weights],
+             const ProductTile &tile, int rows, unsigned char *stages)
+      : stages(stages), column(threadIdx.x % 8 * 8),
+        rowTo(swizzled<128>(threadIdx.x * 16)) {
+    const int row = threadIdx.x / 8;
+    inputRows = rows - tile.firstRow - row;
+    from = static_cast<const uint8_t *>(input) +
+           (long(tile.firstRow + row) * config.depth + column) * 2;
+    if constexpr (hasScales(format)) {
+      const int own = threadIdx.x / sharers * tileRows;
+      const long output = tile.firstOutput + own % outputs;
+      weightRows = static_cast<int>(tile.outputs - output);
+      const void *matrix = matrices[0];
+      if (own >= outputs)
+        matrix = matrices[weights - 1];
+      weightsFrom[0] = static_cast<const uint8_t *>(matrix) +
+                       output / tileRows * unitBytes(format, config.depth) +
+                       threadIdx.x % sharers * 16;
+      tileTo = gemmInputBytes(config) +
+               threadIdx.x / sharers * tileBytes(format) +
+               threadIdx.x % sharers * 16;
+    } else {
+      weightRows = static_cast<int>(tile.outputs - tile.firstOutput) - row;
+#pragma unroll
+      for (int w = 0; w < weights; ++w)
+        weightsFrom[w] = static_cast<const uint8_t *>(matrices[w]) +
+                         ((tile.firstOutput + row) * config.depth + column) * 2;
+    }
   }
-  LLAMAC_DEVICE unsigned char *weightStage(int slice) const {
-    return inputStage(slice) + gemmInputBytes(config);
-  }
 
-  /// Starts the copies of a slice; they are one group, empty past the end.
-  LLAMAC_DEVICE void start(int slice) {
-    if (slice < slices) {
-      copyInput(slice);
-      if constexpr (copies)
-        copyWeights(slice);
+  /// Starts the copies of slice `slice` to stage `stage`; they are one group,
+  /// empty where the slice `isPast` the end.
+  LLAMAC_DEVICE void start(int stage, int slice, bool isPast) const {
+    if (!isPast) {
+      unsigned char *to = stages + stage * gemmStageBytes(config);
+      copyRows<config.tileRows>(to + rowTo, from, slice, inputRows);
+      if constexpr (hasScales(format))
+        copyTiles(to + tileTo, slice);
+      else
+#pragma unroll
+        for (int w = 0; w < weights; ++w)
+          copyRows<outputs>(to + gemmInputBytes(config) +
+                                w * outputs * productSlice * 2 + rowTo,
+                            weightsFrom[w], slice, weightRows);
     }
     cpAsyncCommit();
   }
 
-  LLAMAC_DEVICE void copyInput(int slice) {
-    constexpr int chunks = config.blockRows * gemmSlice / 4;
+private:
+  /// Copies the slice of every rowStep-th of `count` rows of which `rows` are
+  /// there; zeros are in the place of the others, and behind the depth.
+  template <int count>
+  LLAMAC_DEVICE void copyRows(unsigned char *to, const uint8_t *rowsFrom,
+                              int slice, int rows) const {
+    const uint8_t *sliceFrom = rowsFrom + slice * (productSlice * 2);
+    const bool inside = config.depth % productSlice == 0 ||
+                        slice * productSlice + column < config.depth;
 #pragma unroll
-    for (int i = threadIdx.x; i < chunks; i += threads) {
-      const int row = i / (gemmSlice / 4), part = i % (gemmSlice / 4);
-      const int k = slice * gemmSlice + part * 4;
-      const bool inside = firstRow + row < rows && k < config.depth;
-      cpAsync<16>(inputStage(slice) + row * gemmInputStride + part * 16,
-                  input.row(inside ? firstRow + row : 0) + (inside ? k : 0),
-                  inside ? 16 : 0);
+    for (int row = 0; row < count; row += rowStep) {
+      if (count % rowStep != 0 && row + int(threadIdx.x / 8) >= count)
+        break;
+      cpAsync<16>(to + row * 128, sliceFrom + row * config.depth * 2,
+                  inside && row < rows ? 16 : 0);
     }
   }
 
-  LLAMAC_DEVICE void copyWeights(int slice) {
-    constexpr int chunks = config.blockOutputs * gemmSlice / 8;
+  LLAMAC_DEVICE void copyTiles(unsigned char *to, int slice) const {
+    const uint8_t *sliceFrom = weightsFrom[0] + tileOffset(format, slice);
 #pragma unroll
-    for (int w = 0; w < weights; ++w)
-#pragma unroll
-      for (int i = threadIdx.x; i < chunks; i += threads) {
-        const int output = i / (gemmSlice / 8), part = i % (gemmSlice / 8);
-        const int k = slice * gemmSlice + part * 8;
-        const bool inside = firstOutput + output < outputs && k < config.depth;
-        cpAsync<16>(weightStage(slice) +
-                        (w * config.blockOutputs + output) * gemmWeightStride +
-                        part * 16,
-                    matrix[w].base +
-                        (inside
-                             ? (firstOutput + output) * config.depth * 2 + k * 2
-                             : 0),
-                    inside ? 16 : 0);
-      }
-  }
-
-  struct Read {
-    int row;     ///< Of the slice: weight * blockOutputs + output.
-    int chunk;   ///< Of the row of the matrix.
-    bool mine;   ///< Whether the thread has this one.
-    bool inside; ///< Whether the matrix has it.
-  };
-
-  LLAMAC_DEVICE Read readOf(int slice, int n) const {
-    const int i = n * threads + threadIdx.x;
-    Read read;
-    read.row = i / rowChunks;
-    read.chunk = slice / chunkSlices * rowChunks + i % rowChunks;
-    read.mine = chunksOfSlice % threads == 0 || i < chunksOfSlice;
-    read.inside = read.mine &&
-                  firstOutput + read.row % config.blockOutputs < outputs &&
-                  read.chunk < chunksOfRow(config.format, config.depth);
-    return read;
-  }
-
-  /// Reads what the slice is the first of.
-  LLAMAC_DEVICE void fetch(int slice) {
-    if constexpr (!copies) {
-      if (slice % chunkSlices != 0)
-        return;
-#pragma unroll
-      for (int n = 0; n < chunksOfThread; ++n) {
-        const Read read = readOf(slice, n);
-        held[n] = {};
-        if (read.inside)
-          held[n] = matrixOf(read.row).load(
-              firstOutput + read.row % config.blockOutputs, read.chunk);
-      }
+    for (int piece = 0; piece < pieces; piece += sharers) {
+      if (piece + sharers > pieces &&
+          piece + int(threadIdx.x % sharers) >= pieces)
+        break;
+      cpAsync<16>(to + piece * 16, sliceFrom + piece * 16,
+                  weightRows > 0 ? 16 : 0);
     }
   }
 
-  LLAMAC_DEVICE Weight matrixOf(int row) const {
-    if constexpr (weights == 1)
-      return matrix[0];
-    else
-      return row < config.blockOutputs ? matrix[0] : matrix[1];
-  }
+  unsigned char *stages;
+  int column;          ///< Of a slice, the thread's in rows of floats.
+  int rowTo;           ///< Its first place in them.
+  int tileTo = 0;      ///< Its first place in the tiles of a stage.
+  int inputRows;       ///< Rows of x that there are from its first one on.
+  int weightRows;      ///< Outputs, likewise.
+  const uint8_t *from; ///< Its first piece of x.
+  const uint8_t *weightsFrom[weights]; ///< And of W.
+};
 
-  /// Unpacks what fetch() read to bf16 in the slice's stage.
-  LLAMAC_DEVICE void unpack(int slice) {
-    if constexpr (chunkSlices == 2) {
-      // Elements are places in registers, so they are constants.
-      if (slice % 2 == 0)
-        unpackBlock<0>(slice);
-      else
-        unpackBlock<1>(slice);
-    } else if constexpr (!copies) {
-      unpackBlock<0>(slice);
-    }
-  }
+/// A slice of 16 outputs in shared memory: words(k, a) gives columns 16 k .. as
+/// an operand.
+template <GemmConfig config, bool = hasScales(config.format)>
+struct GemmOperand {
+  static constexpr WeightFormat format = config.format;
+  WeightChunk<format> chunks[2]; ///< Of rows g and g + 8.
 
-  /// Block `block` of each chunk.
-  template <int block> LLAMAC_DEVICE void unpackBlock(int slice) {
+  LLAMAC_DEVICE void load(const unsigned char *weights, int output,
+                          const GroupScales<format> &groups) {
 #pragma unroll
-    for (int n = 0; n < chunksOfThread; ++n) {
-      const Read read = readOf(slice, n);
-      if (!read.mine)
-        continue;
-      unsigned char *row = weightStage(slice) + read.row * gemmWeightStride;
+    for (int upper = 0; upper < 2; ++upper)
+      chunks[upper] = chunkOfLane(
+          weights + output / tileRows * tileBytes(format), groups, upper);
+  }
+  LLAMAC_DEVICE void words(int k, uint32_t (&a)[4]) const {
 #pragma unroll
-      for (int four = 2 * block; four < 2 * block + 2; ++four) {
-        const long column =
-            columnOfFour(config.format, read.chunk, four) - slice * gemmSlice;
-        vectorAt<Words2>(row + column * 2) =
-            read.inside ? fourAsBf16(held[n], four) : Words2{};
-      }
+    for (int upper = 0; upper < 2; ++upper) {
+      const Words2 four = fourAsBf16(chunks[upper], k);
+      a[upper] = four[0];
+      a[2 + upper] = four[1];
     }
   }
 };
+template <GemmConfig config> struct GemmOperand<config, false> {
+  const unsigned char *rows;
+  int first;
 
-/// The part of a tile that one warp multiplies: `tilesM` x `tilesN` MMAs.
-template <GemmConfig config, class Rows> struct GemmWarp {
-  static constexpr int weights = config.weights;
-  static constexpr int warpRows = config.blockRows / config.warpsAlongRows;
-  static constexpr int warpOutputs =
-      config.blockOutputs / config.warpsAlongOutputs;
-  static constexpr int tilesM = warpRows / 16;
-  static constexpr int tilesN = warpOutputs / 8;
-  static_assert(warpRows % 16 == 0 && warpOutputs % 16 == 0);
-
-  Rows input;
-  int row = warpIndex() / config.warpsAlongOutputs * warpRows;
-  int output = warpIndex() % config.warpsAlongOutputs * warpOutputs;
-  int g = laneIndex() / 4;
-  int t = laneIndex() % 4;
-  float sums[weights][tilesM][tilesN][4] = {};
-  float squares[tilesM][2] = {};
-
-  /// Adds the products of one slice, which begins at depth `depth`.
-  LLAMAC_DEVICE void multiply(const unsigned char *inputs,
-                              const unsigned char *matrices, int depth) {
-#pragma unroll
-    for (int k = 0; k < gemmSlice; k += 16) {
-      uint32_t a[tilesM][4];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int at = k + 8 * half + 2 * t;
-        F32x2 gain = {1, 1};
-        if constexpr (Rows::normalises)
-          if (depth + at < config.depth)
-            gain = load2(input.gain + depth + at);
-#pragma unroll
-        for (int m = 0; m < tilesM; ++m)
-#pragma unroll
-          for (int upper = 0; upper < 2; ++upper) {
-            F32x2 x = load2(
-                reinterpret_cast<const float *>(
-                    inputs + (row + 16 * m + 8 * upper + g) * gemmInputStride) +
-                at);
-            if constexpr (Rows::normalises) {
-              squares[m][upper] = dot(x, x, squares[m][upper]);
-              x = x * gain;
-            }
-            a[m][2 * half + upper] = packBf16(x.x, x.y);
-          }
-      }
-#pragma unroll
-      for (int w = 0; w < weights; ++w)
-#pragma unroll
-        for (int n = 0; n < tilesN; n += 2) {
-          // Matrices of ldmatrix: outputs 0-7 at k and k + 8, then 8-15.
-          const int lane = laneIndex();
-          uint32_t b[4];
-          ldmatrix<4>(b, matrices +
-                             (w * config.blockOutputs + output + 8 * n +
-                              lane / 16 * 8 + lane % 8) *
-                                 gemmWeightStride +
-                             (k + lane / 8 % 2 * 8) * 2);
-#pragma unroll
-          for (int m = 0; m < tilesM; ++m) {
-            mmaBf16(sums[w][m][n], a[m], {b[0], b[1]});
-            mmaBf16(sums[w][m][n + 1], a[m], {b[2], b[3]});
-          }
-        }
-    }
+  LLAMAC_DEVICE void load(const unsigned char *weights, int output,
+                          const GroupScales<config.format> &) {
+    rows = weights;
+    first = output;
   }
-
-  /// Hands every pair of results below `rows` and `outputs` to the epilogue.
-  template <class Epilogue>
-  LLAMAC_DEVICE void finish(long firstRow, long rows, long firstOutput,
-                            long outputs, const Epilogue &epilogue) {
-#pragma unroll
-    for (int m = 0; m < tilesM; ++m)
+  LLAMAC_DEVICE void words(int k, uint32_t (&a)[4]) const {
+    const int lane = laneIndex();
+    if constexpr (config.input == RowFormat::LaneBF16) {
+      // Columns as a share has them.
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
-        float scale = 1;
-        if constexpr (Rows::normalises) {
-          float sum = squares[m][upper];
-          sum += shuffleXor(sum, 1);
-          sum += shuffleXor(sum, 2);
-          scale = input.scale(sum);
-        }
-        const long at = firstRow + row + 16 * m + 8 * upper + g;
-        if (at >= rows)
-          continue;
-#pragma unroll
-        for (int n = 0; n < tilesN; ++n) {
-          const long column = firstOutput + output + 8 * n + 2 * t;
-          if (column >= outputs)
-            continue;
-          F32x2 acc[weights];
-#pragma unroll
-          for (int w = 0; w < weights; ++w)
-            acc[w] =
-                F32x2{sums[w][m][n][2 * upper], sums[w][m][n][2 * upper + 1]} *
-                splat(scale);
-          applyEpilogue(epilogue, at, column, acc);
-        }
+        const Words2 four = vectorAt<const Words2>(
+            rows + swizzled<128>((first + lane / 4 + 8 * upper) * 128 + k * 32 +
+                                 lane % 4 * 8));
+        a[upper] = four[0];
+        a[2 + upper] = four[1];
       }
+    } else {
+      ldmatrix<4>(a, rows + swizzled<128>((first + lane % 16) * 128 + k * 32 +
+                                          lane / 16 * 16));
+    }
+    if constexpr (config.format == WeightFormat::F16)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        a[i] = packBf16(lowHalfToFloat(a[i]), highHalfToFloat(a[i]));
   }
 };
 
-/// Block `block` of the product with packed matrices `weights` of `outputs`
-/// rows: what gemm() does in one block, also part of a launch that has several
-/// products (qkv.cuh).
-template <GemmConfig config, class Rows, class Epilogue>
-LLAMAC_DEVICE void productBlock(long block, long rows, const Rows &input,
-                                const void *const (&weights)[config.weights],
-                                long outputs, const Epilogue &epilogue) {
+/// The part of a tile that one warp multiplies: two operands of 16 outputs, one
+/// of each weight where there are two, by all of its rows.
+template <GemmConfig config> struct GemmMath {
+  static constexpr int weights = config.weights;
+  static constexpr int splits = config.splits;
+  static constexpr WeightFormat format = config.format;
+  static constexpr int operands = gemmWarpOutputs / 16;
+  static constexpr int columns = gemmWarpRows(config) / 8; ///< Times eight.
+  static_assert(gemmWarpRows(config) % 16 == 0 && operands == 2);
+
+  /// Pairs of outputs that a lane has of each weight.
+  static constexpr int pairs = columns * 2 * operands / weights;
+  static constexpr int batch = 8 / weights;
+
+  const ProductPart &part;
+  int output; ///< The lane's first pair in a tile.
+  int row;    ///< Its row.
+  float sums[operands][columns][4] = {};
+
+  LLAMAC_DEVICE explicit GemmMath(const ProductPart &part) : part(part) {
+    const int g = laneIndex() / 4, t = laneIndex() % 4;
+    output = warpOutput() + (g & ~1);
+    row = warpRow() + 2 * t + g % 2;
+  }
+
+  static LLAMAC_DEVICE int warpOutput() {
+    return warpIndex() % config.warpsAlongOutputs * gemmWarpOutputs / weights;
+  }
+  static LLAMAC_DEVICE int warpRow() {
+    return warpIndex() / config.warpsAlongOutputs * gemmWarpRows(config);
+  }
+
+  /// The first output of operand `i` in what a stage has of weights.
+  static LLAMAC_DEVICE int outputOf(int i) {
+    return warpOutput() + (weights == 1 ? 16 : gemmTileOutputs(config)) * i;
+  }
+
+  // ProductResults
+
+  static LLAMAC_DEVICE constexpr int rowStep(int i) {
+    return i / 2 % columns * 8;
+  }
+  static LLAMAC_DEVICE constexpr int outputStep(int i) {
+    return i % 2 * 8 + i / 2 / columns * 16;
+  }
+  LLAMAC_DEVICE F32x2 sumOf(int w, int i) const {
+    return pairOfColumns(
+        &sums[weights == 1 ? i / 2 / columns : w][i / 2 % columns][i % 2 * 2]);
+  }
+  LLAMAC_DEVICE long allOutputs() const { return part.allOutputs; }
+  LLAMAC_DEVICE long before(const ProductTile &) const { return part.before; }
+  LLAMAC_DEVICE bool isLast(uint32_t *counter) const {
+    return arrivesLast(counter, splits);
+  }
+
+  /// Adds the products of the slice in a stage. `groups` are those of its two
+  /// operands.
+  LLAMAC_DEVICE void multiply(const unsigned char *inputs,
+                              const unsigned char *stageWeights,
+                              const GroupScales<format> (&groups)[operands]) {
+    // Matrices of ldmatrix: rows 0-7 at k and k + 8, then 8-15; as swizzled()
+    // has their rows of 128 bytes.
+    const int lane = laneIndex();
+    const int half = lane / 8 % 2, turn = lane % 8 * 16;
+    const unsigned char *first =
+        inputs + (warpRow() + lane / 16 * 8 + lane % 8) * 128;
+    GemmOperand<config> operand[operands];
+#pragma unroll
+    for (int i = 0; i < operands; ++i)
+      operand[i].load(stageWeights, outputOf(i), groups[i]);
+#pragma unroll
+    for (int k = 0; k < productSlice / 16; ++k) {
+      uint32_t a[operands][4];
+#pragma unroll
+      for (int i = 0; i < operands; ++i)
+        operand[i].words(k, a[i]);
+#pragma unroll
+      for (int n = 0; n < columns; n += 2) {
+        uint32_t b[4];
+        ldmatrix<4>(b, first + n * 8 * 128 + (k * 32 + half * 16 ^ turn));
+#pragma unroll
+        for (int i = 0; i < operands; ++i) {
+          mmaBf16(sums[i][n], a[i], {b[0], b[1]});
+          mmaBf16(sums[i][n + 1], a[i], {b[2], b[3]});
+        }
+      }
+    }
+  }
+};
+
+/// The block's place in a launch: blocks that have the same weights run
+/// together, so that these are read from memory once.
+template <GemmConfig> LLAMAC_DEVICE ProductPlace placeOfBlock() {
+  const uint32_t place = blockIdx.y * gridDim.x + blockIdx.x;
+  return {place / gridDim.y, static_cast<int>(place % gridDim.y)};
+}
+
+/// Block `place` of part `part`, a product with packed matrices `weights`: what
+/// gemm() does in one block, also part of a launch that has several products
+/// (qkv.cuh).
+template <GemmConfig config, class Input, class Epilogue>
+LLAMAC_DEVICE void
+productBlock(const ProductPart &part, const ProductPlace &place, int rows,
+             const Input *input, const void *const (&weights)[config.weights],
+             const Epilogue &epilogue, const ProductSplits &splits) {
   static_assert(isPackableDepth(config.format, config.depth));
   LLAMAC_SHARED_DYNAMIC(stages);
-  GemmLoader<config, Rows> loader{.input = input,
-                                  .firstRow =
-                                      blockIdx.y * long(config.blockRows),
-                                  .rows = rows,
-                                  .firstOutput = block * config.blockOutputs,
-                                  .outputs = outputs,
-                                  .stages = stages};
-#pragma unroll
-  for (int w = 0; w < config.weights; ++w)
-    loader.matrix[w] = {static_cast<const uint8_t *>(weights[w]), outputs,
-                        config.depth};
+  const int number = static_cast<int>(place.block / config.splits);
+  const ProductTile tile{
+      .firstRow = place.rowTile * config.tileRows,
+      .part = 0,
+      .outputs = part.outputs,
+      .firstOutput = long(number) * gemmTileOutputs(config),
+      .number = place.rowTile * part.allTiles + part.tilesBefore + number,
+      .split = static_cast<int>(place.block % config.splits)};
+  const GemmLoader<config> loader(input, weights, tile, rows, stages);
 
-  GemmWarp<config, Rows> warp{input};
-  loader.fetch(0);
+  using Math = GemmMath<config>;
+  Math math(part);
+  const int first =
+      firstSliceOf(config.format, config.depth, config.splits, tile.split);
+  const int end =
+      firstSliceOf(config.format, config.depth, config.splits, tile.split + 1);
+  GroupScales<config.format> groups[Math::operands];
+  auto eachGroup = [&](const auto &visit) {
 #pragma unroll
-  for (int slice = 0; slice < config.stages - 1; ++slice)
-    loader.start(slice);
-  loader.unpack(0);
-  for (int slice = 0; slice < loader.slices; ++slice) {
+    for (int i = 0; i < Math::operands; ++i)
+      visit(groups[i],
+            static_cast<const uint8_t *>(weights[config.weights == 1 ? 0 : i]),
+            tile.firstOutput + math.warpOutput() +
+                (config.weights == 1 ? 16 * i : 0));
+  };
+  eachGroup([&](auto &group, const uint8_t *matrix, long output) {
+    group.begin(matrix, tile.outputs, config.depth, output, first);
+  });
+#pragma unroll
+  for (int i = 0; i < config.stages - 1; ++i)
+    loader.start(i, first + i, first + i >= end);
+  int stage = 0, next = config.stages - 1;
+#pragma unroll 1
+  for (int slice = first; slice < end; ++slice) {
     // This slice has come, for all threads; and all are through with the one
     // before, whose stage the next copies take.
     cpAsyncWait<config.stages - 2>();
     syncThreads();
-    loader.start(slice + config.stages - 1);
-    const bool more = slice + 1 < loader.slices;
-    if (more)
-      loader.fetch(slice + 1);
-    warp.multiply(loader.inputStage(slice), loader.weightStage(slice),
-                  slice * gemmSlice);
-    if (more)
-      loader.unpack(slice + 1);
+    const int ahead = slice + config.stages - 1;
+    loader.start(next, ahead, ahead >= end);
+    next = stage;
+    eachGroup([&](auto &group, const uint8_t *matrix, long output) {
+      group.advance(matrix, tile.outputs, config.depth, output, slice, end);
+    });
+    const unsigned char *inputs = stages + stage * gemmStageBytes(config);
+    math.multiply(inputs, inputs + gemmInputBytes(config), groups);
+    stage = stage + 1 == config.stages ? 0 : stage + 1;
   }
-  warp.finish(loader.firstRow, rows, loader.firstOutput, outputs, epilogue);
+  ProductResults<Math>(math, rows, tile)
+      .give(epilogue, splits, [&](int w, int i) { return math.sumOf(w, i); });
 }
 
-/// The products of `rows` rows with packed weights: epilogue(row, column,
-/// acc...) gets every pair of outputs once; that of the last of an odd number
-/// is of no meaning. A launch of launchShape(config).
-template <GemmConfig config, class Rows, class Epilogue>
-LLAMAC_DEVICE void gemm(int rows, const Rows &input,
-                        const void *const (&weights)[config.weights],
-                        const Epilogue &epilogue) {
-  productBlock<config>(blockIdx.x, rows, input, weights, config.outputs,
-                       epilogue);
+/// The products of `rows` rows of `input`, [rows][depth] in config.input, with
+/// packed weights: epilogue(row, column, acc...) gets every pair of outputs
+/// once; that of the last of an odd number is of no meaning. A launch of
+/// launchShape(config).
+template <GemmConfig config, class Input, class Epilogue>
+LLAMAC_DEVICE void
+gemm(int rows, const Input *input, const void *const (&weights)[config.weights],
+     const Epilogue &epilogue, const ProductSplits &splits = {}) {
+  productBlock<config>({config.outputs, gemmOutputs(config), 0,
+                        static_cast<int>(gemmTiles(config)), 0},
+                       placeOfBlock<config>(), rows, input, weights, epilogue,
+                       splits);
 }
 
 } // namespace llamac::cuda

@@ -42,7 +42,7 @@ namespace llamac::cuda {
 
 /// The 64 rows of a tile that one warpgroup multiplies, by all its panels at
 /// once.
-template <WgmmaConfig config> struct WgmmaMath {
+template <WgmmaConfig config> struct WgmmaMath : WgmmaOutputs<config> {
   using Ring = WgmmaRing<config>;
   static constexpr int panelSums = config.panelOutputs / 2;
   static_assert(!wgmmaUnpacks(config));
@@ -69,9 +69,9 @@ template <WgmmaConfig config> struct WgmmaMath {
   }
 
   template <class Epilogue>
-  LLAMAC_DEVICE void multiply(int rows, const WgmmaTile &tile,
+  LLAMAC_DEVICE void multiply(int rows, const ProductTile &tile,
                               const Epilogue &epilogue,
-                              const WgmmaSplits &splits) {
+                              const ProductSplits &splits) {
     float sums[config.panels * panelSums];
     const uint64_t first = slices.ring.weightsDescriptor();
     slices.multiply(tile, [&](int, uint64_t x, bool adds) {
@@ -79,10 +79,10 @@ template <WgmmaConfig config> struct WgmmaMath {
           first + slices.place.stage * (wgmmaStageBytes(config) / 16);
       wgmmaFence();
 #pragma unroll
-      for (int k = 0; k < wgmmaSlice / 16; ++k)
+      for (int k = 0; k < productSlice / 16; ++k)
         wgmmaBf16(sums, Ring::atStep(x, k), Ring::atStep(w, k), adds || k > 0);
     });
-    WgmmaResults<config, WgmmaMath>(*this, rows, tile)
+    ProductResults<WgmmaMath>(*this, rows, tile)
         .give(epilogue, splits, [&](int w, int i) {
           const float *sum =
               &sums[w * panelSums + i % rowPairs * 4 + i / rowPairs * 2];
@@ -143,12 +143,12 @@ public:
   /// parts epilogueOfPart(epilogue, part) does. `input` is wgmmaInputMap's.
   template <class Epilogue>
   LLAMAC_DEVICE void run(const TensorMap &input, const Epilogue &epilogue,
-                         const WgmmaSplits &splits = {}) const {
+                         const ProductSplits &splits = {}) const {
     if (warpIndex() < 4) {
       registersGive<wgmmaCopyRegisters>();
       if (threadIdx.x == 0) {
         Loader loads = loader();
-        eachTile([&](const WgmmaTile &tile) { loads.load(input, tile); });
+        eachTile([&](const ProductTile &tile) { loads.load(input, tile); });
       }
     } else {
       registersTake<wgmmaMathRegisters(config)>();
@@ -168,8 +168,8 @@ public:
 private:
   template <class Math, class Epilogue>
   LLAMAC_DEVICE void multiply(Math math, const Epilogue &epilogue,
-                              const WgmmaSplits &splits) const {
-    eachTile([&](const WgmmaTile &tile) {
+                              const ProductSplits &splits) const {
+    eachTile([&](const ProductTile &tile) {
       math.multiply(rows, tile, epilogueOfPart(epilogue, tile.part), splits);
     });
   }
@@ -202,7 +202,7 @@ private:
 
   /// The block's tile of the cluster's work number `i`; behind the last tile,
   /// one past the outputs.
-  LLAMAC_DEVICE WgmmaTile tileOf(int i) const {
+  LLAMAC_DEVICE ProductTile tileOf(int i) const {
     constexpr long outputs = wgmmaTileOutputs(config);
     auto ofCluster = [&](bool isShared, int step) {
       return isShared ? step * config.cluster + static_cast<int>(rank) : step;

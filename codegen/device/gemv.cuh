@@ -21,7 +21,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_GEMV_CUH
 #define LLAMAC_CODEGEN_DEVICE_GEMV_CUH
 
-#include "llamac/vmath.cuh"
+#include "llamac/results.cuh"
 #include "llamac/weights.cuh"
 
 namespace llamac::cuda {
@@ -229,16 +229,22 @@ template <GemvConfig config, class Input> struct GemvWarp {
   }
 };
 
-/// Block `block` of the product with packed matrices `weights` of `outputs`
-/// rows: what gemv() does in one block, also part of a launch that has several
-/// products (qkv.cuh).
+template <GemvConfig> LLAMAC_DEVICE ProductPlace placeOfBlock() {
+  return {blockIdx.x};
+}
+
+/// Block `place` of part `part`, a product with packed matrices `weights`: what
+/// gemv() does in one block, also part of a launch that has several products
+/// (qkv.cuh). Its blocks share nothing.
 template <GemvConfig config, class Rows, class Epilogue>
-LLAMAC_DEVICE void productBlock(long block, int rows, const Rows &input,
-                                const void *const (&weights)[config.weights],
-                                long outputs, const Epilogue &epilogue) {
+LLAMAC_DEVICE void
+productBlock(const ProductPart &part, const ProductPlace &place, int rows,
+             const Rows &input, const void *const (&weights)[config.weights],
+             const Epilogue &epilogue, const ProductSplits & = {}) {
+  const long outputs = part.outputs;
   using Warp = GemvWarp<config, CachedInput<config, Rows>>;
   const long first =
-      (block * config.warps + warpIndex()) * config.outputsPerWarp;
+      (place.block * config.warps + warpIndex()) * config.outputsPerWarp;
   if (first >= outputs)
     return;
   typename Warp::Weight matrix[config.weights];
@@ -264,8 +270,8 @@ template <GemvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void gemv(int rows, const Rows &input,
                         const void *const (&weights)[config.weights],
                         const Epilogue &epilogue) {
-  productBlock<config>(blockIdx.x, rows, input, weights, config.outputs,
-                       epilogue);
+  productBlock<config>({config.outputs, config.outputs}, placeOfBlock<config>(),
+                       rows, input, weights, epilogue);
 }
 
 } // namespace llamac::cuda

@@ -38,6 +38,21 @@ LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
   return (value + unit - 1) / unit;
 }
 
+/// Products on tensor cores walk the depth in slices of 64 columns, those of a
+/// tile of packed weights: 128 bytes of bf16.
+constexpr int productSlice = tileColumns;
+
+/// The first slice of split `split` of `splits` of a depth, which groups of
+/// columns that have a scale in common are not cut by.
+LLAMAC_CONSTEXPR int firstSliceOf(WeightFormat format, long depth, int splits,
+                                  int split) {
+  const int slices = static_cast<int>(divideUp(depth, productSlice));
+  const int unit = groupTiles(format);
+  const int first =
+      static_cast<int>(divideUp(slices, unit)) * split / splits * unit;
+  return first < slices ? first : slices;
+}
+
 /// How many of `turns` loads a lane starts before it uses the first: at most
 /// `most`, in batches of one size as far as that goes.
 LLAMAC_CONSTEXPR long batchOfTurns(long turns, long most) {

@@ -383,6 +383,13 @@ template <int pending> LLAMAC_DEVICE void cpAsyncWait() {
 
 // Matrix fragments
 
+/// Where byte `at` of rows of `rowBytes` bytes lies under a swizzle of as many,
+/// which spreads the same 16 bytes of eight rows over all banks; as tensor
+/// copies write it.
+template <int rowBytes> LLAMAC_DEVICE int swizzled(int at) {
+  return at ^ (at >> 7 & (rowBytes / 16 - 1)) << 4;
+}
+
 /// Loads `count` (1, 2 or 4) matrices of 8 rows of 16 bytes. Lane 8 * i + r
 /// gives the address of row r of matrix i, 16-byte aligned; fragment[i] of lane
 /// l is word l % 4 of row l / 4. With `transpose` the elements are 16 bits, and

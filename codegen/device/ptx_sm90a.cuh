@@ -120,11 +120,6 @@ template <int registers> LLAMAC_DEVICE void registersGive() {
 /// How rows of a matrix lie in shared memory; see tensorLoad.
 enum class Swizzle : uint32_t { None, Bytes128, Bytes64, Bytes32 };
 
-/// Where byte `at` of rows of `rowBytes` bytes lies under a swizzle of as many.
-template <int rowBytes> LLAMAC_DEVICE int swizzled(int at) {
-  return at ^ (at >> 7 & (rowBytes / 16 - 1)) << 4;
-}
-
 /// A matrix of 16-bit elements for wgmma, as the PTX ISA's chapter on
 /// asynchronous warpgroup matrix instructions packs it. `start` is 16-byte
 /// aligned, and 0 modulo 8 rows of the swizzle but for the depth's offset.

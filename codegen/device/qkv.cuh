@@ -18,7 +18,6 @@
 
 #include "llamac/gemm.cuh"
 #include "llamac/gemv.cuh"
-#include "llamac/gemv_mma.cuh"
 #include "llamac/kvcache.cuh"
 #include "llamac/stream.cuh"
 
@@ -56,44 +55,52 @@ epilogueOfPart(QkvRows<query, key, value> epilogue, int part) {
   return epilogue;
 }
 
-/// The block of one of the three products, which is the same for any row, by
-/// the packed weights of all three. A launch of launchShape(config).
+/// The block of one of the three products, by the packed weights of all three.
+/// A launch of launchShape(config).
 template <QkvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void qkv(int rows, const Rows &input,
-                       const void *const (&weights)[3], Epilogue epilogue) {
+                       const void *const (&weights)[3], Epilogue epilogue,
+                       const ProductSplits &splits = {}) {
   constexpr auto query = config.query, key = config.key, value = config.value;
-  constexpr long queries = launchShape(query).gridSize;
-  constexpr long keys = launchShape(key).gridSize;
-  const long block = blockIdx.x;
-  if constexpr (query.format == key.format && key.format == value.format) {
-    const bool isKey = block >= queries && block < queries + keys;
-    const bool isValue = block >= queries + keys;
-    epilogue.part = isValue ? QkvPart::Value
-                    : isKey ? QkvPart::Key
-                            : QkvPart::Query;
-    productBlock<query>(block - (isValue ? queries + keys
-                                 : isKey ? queries
-                                         : 0),
-                        rows, input,
-                        {isValue ? weights[2]
-                         : isKey ? weights[1]
-                                 : weights[0]},
-                        isValue ? value.outputs
-                        : isKey ? key.outputs
-                                : query.outputs,
-                        epilogue);
-  } else if (block < queries) {
-    productBlock<query>(block, rows, input, {weights[0]}, query.outputs,
-                        epilogue);
-  } else if (block < queries + keys) {
-    epilogue.part = QkvPart::Key;
-    productBlock<key>(block - queries, rows, input, {weights[1]}, key.outputs,
-                      epilogue);
-  } else {
-    epilogue.part = QkvPart::Value;
-    productBlock<value>(block - queries - keys, rows, input, {weights[2]},
-                        value.outputs, epilogue);
-  }
+  constexpr LaunchShape of[] = {launchShape(query), launchShape(key),
+                                launchShape(value)};
+  // The tiles of a product have a counter each, where they have some.
+  constexpr int tiles[] = {static_cast<int>(of[0].counters),
+                           static_cast<int>(of[1].counters),
+                           static_cast<int>(of[2].counters)};
+  constexpr long all = query.outputs + key.outputs + value.outputs;
+  constexpr int allTiles = tiles[0] + tiles[1] + tiles[2];
+  constexpr long keyBlock = of[0].gridSize,
+                 valueBlock = keyBlock + of[1].gridSize;
+
+  ProductPlace place = placeOfBlock<query>();
+  const bool isKey = place.block >= keyBlock && place.block < valueBlock;
+  const bool isValue = place.block >= valueBlock;
+  auto choose = [&](const auto &ofQuery, const auto &ofKey,
+                    const auto &ofValue) {
+    return isValue ? ofValue : isKey ? ofKey : ofQuery;
+  };
+  epilogue.part = choose(QkvPart::Query, QkvPart::Key, QkvPart::Value);
+  place.block -= choose(0l, keyBlock, valueBlock);
+  auto make = [&]<auto product>(long outputs, long before, int tilesBefore,
+                                const void *weight) {
+    productBlock<product>({outputs, all, before, allTiles, tilesBefore}, place,
+                          rows, input, {weight}, epilogue, splits);
+  };
+  if constexpr (query.format == key.format && key.format == value.format)
+    make.template operator()<query>(
+        choose(query.outputs, key.outputs, value.outputs),
+        choose(0l, query.outputs, query.outputs + key.outputs),
+        choose(0, tiles[0], tiles[0] + tiles[1]),
+        choose(weights[0], weights[1], weights[2]));
+  else if (isValue)
+    make.template operator()<value>(value.outputs, query.outputs + key.outputs,
+                                    tiles[0] + tiles[1], weights[2]);
+  else if (isKey)
+    make.template operator()<key>(key.outputs, query.outputs, tiles[0],
+                                  weights[1]);
+  else
+    make.template operator()<query>(query.outputs, 0, 0, weights[0]);
 }
 
 } // namespace llamac::cuda

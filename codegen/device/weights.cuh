@@ -188,6 +188,56 @@ template <WeightFormat format> struct WeightChunk<format, false> {
   Words4 values;
 };
 
+/// What 256 columns have in common for their scales, of the 16 rows of a tile:
+/// a lane of an operand A has rows g and g + 8. It is not in the tile; a lane
+/// loads it a group ahead. Nothing where blocks have theirs.
+template <WeightFormat format> struct GroupScales {
+  static constexpr bool exist = groupScaleBytes(format) != 0;
+
+  uint32_t now[2] = {};
+  uint32_t next[2] = {};
+
+  /// Before the first tile, `tile`, of rows `first` .. of the `outputs` of a
+  /// matrix of `depth`; rows that it does not have get zero.
+  LLAMAC_DEVICE void begin(const uint8_t *matrix, long outputs, long depth,
+                           long first, int tile) {
+    if constexpr (exist)
+#pragma unroll
+      for (int upper = 0; upper < 2; ++upper) {
+        const long output = first + laneIndex() / 4 + 8 * upper;
+        next[upper] = 0;
+        if (output < outputs)
+          next[upper] = groupScaleOf<format>(
+              matrix + output / tileRows * unitBytes(format, depth) +
+                  groupScalesOffset(format, tile),
+              output % tileRows);
+      }
+  }
+
+  /// Before each tile, in the order of the depth up to tile `end`.
+  LLAMAC_DEVICE void advance(const uint8_t *matrix, long outputs, long depth,
+                             long first, int tile, int end) {
+    if constexpr (exist)
+      if (tile % groupTiles(format) == 0) {
+#pragma unroll
+        for (int upper = 0; upper < 2; ++upper)
+          now[upper] = next[upper];
+        if (tile + groupTiles(format) < end)
+          begin(matrix, outputs, depth, first, tile + groupTiles(format));
+      }
+  }
+};
+
+/// The lane's share of row g, or of row g + 8, of a tile in shared memory.
+template <WeightFormat format>
+LLAMAC_DEVICE WeightChunk<format>
+chunkOfLane(const uint8_t *tile, const GroupScales<format> &groups, int upper) {
+  const int row = laneIndex() / 4 + 8 * upper;
+  return WeightChunk<format>::of(
+      ShareValues<format>::inShared(tile, 4 * row + laneIndex() % 4), tile,
+      groups.now[upper], row);
+}
+
 /// A matrix [outputs][depth] as it lies in memory.
 template <WeightFormat format> struct PackedWeight {
   static constexpr int span = chunkElements(format);

@@ -85,9 +85,6 @@ LLAMAC_CONSTEXPR int wgmmaMathRegisters(const WgmmaConfig &config) {
   return own < 240 ? own : 240;
 }
 
-/// Depth of a slice: 128 bytes of bf16.
-constexpr int wgmmaSlice = 64;
-
 LLAMAC_CONSTEXPR int wgmmaTileOutputs(const WgmmaConfig &config) {
   return config.panels / config.weights * config.panelOutputs;
 }
@@ -101,13 +98,13 @@ LLAMAC_CONSTEXPR long wgmmaTiles(const WgmmaConfig &config) {
 }
 
 LLAMAC_CONSTEXPR int wgmmaInputBytes(const WgmmaConfig &config) {
-  return wgmmaTileRows(config) * wgmmaSlice * 2;
+  return wgmmaTileRows(config) * productSlice * 2;
 }
 
 /// Bytes of a slice of a panel as it is copied, and as bf16: of block formats
 /// the tiles of its rows, as they lie in memory.
 LLAMAC_CONSTEXPR int wgmmaPanelBytes(const WgmmaConfig &config) {
-  return config.panelOutputs * wgmmaSlice * 2;
+  return config.panelOutputs * productSlice * 2;
 }
 LLAMAC_CONSTEXPR int wgmmaPackedBytes(const WgmmaConfig &config) {
   return hasScales(config.format)
@@ -160,8 +157,9 @@ LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
 /// block copies for its cluster.
 LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
                                         int operand) {
-  return {operand, 2,          config.depth,
-          0,       wgmmaSlice, wgmmaTileRows(config) / config.cluster,
+  return {operand,      2,
+          config.depth, 0,
+          productSlice, wgmmaTileRows(config) / config.cluster,
           128};
 }
 
@@ -180,7 +178,7 @@ LLAMAC_CONSTEXPR MapShape wgmmaWeightMap(const WgmmaConfig &config, int part,
             0};
   return {operand,      2,
           config.depth, config.parts[part],
-          wgmmaSlice,   config.panelOutputs / wgmmaPanelBoxes(config),
+          productSlice, config.panelOutputs / wgmmaPanelBoxes(config),
           128};
 }
 

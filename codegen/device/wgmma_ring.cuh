@@ -16,6 +16,7 @@
 #define LLAMAC_CODEGEN_DEVICE_WGMMA_RING_CUH
 
 #include "llamac/ptx_sm90a.cuh"
+#include "llamac/results.cuh"
 #include "llamac/weights.cuh"
 
 #if LLAMAC_HAS_SM90A
@@ -28,26 +29,11 @@ struct WgmmaWeight {
   const TensorMap *map;
 };
 
-/// One tile of one product: outputs firstOutput .. of `outputs` of a part, and
-/// of the depth split `split`.
-struct WgmmaTile {
-  int firstRow;
-  int part;
-  long outputs;
-  long firstOutput;
-  int number; ///< Of all tiles of a launch.
-  int split;
-};
-
 template <WgmmaConfig config> struct WgmmaRing {
-  static constexpr int slices = divideUp(config.depth, wgmmaSlice);
   static constexpr int mathWarps = wgmmaMathWarpsOf(config);
 
-  /// The first slice of a split: scales may be of several slices together.
   static LLAMAC_DEVICE int firstSlice(int split) {
-    constexpr int unit = groupTiles(config.format);
-    constexpr int units = divideUp(slices, unit);
-    return minOf(units * split / config.splits * unit, slices);
+    return firstSliceOf(config.format, config.depth, config.splits, split);
   }
 
   /// The thread's warp among those that multiply, which are the last.
@@ -108,11 +94,11 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   bool isFirst = true; ///< Whether the prologue has begun with the tile.
 
   /// Slices of the first tile whose weights the prologue copies.
-  static LLAMAC_DEVICE int prologueSlices(const WgmmaTile &tile) {
+  static LLAMAC_DEVICE int prologueSlices(const ProductTile &tile) {
     return minOf(config.stages, Ring::firstSlice(tile.split + 1) -
                                     Ring::firstSlice(tile.split));
   }
-  LLAMAC_DEVICE void begin(const WgmmaTile &tile) const {
+  LLAMAC_DEVICE void begin(const ProductTile &tile) const {
     for (int stage = 0; stage < prologueSlices(tile); ++stage)
       copyWeights(stage, tile, Ring::firstSlice(tile.split) + stage);
   }
@@ -134,14 +120,14 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   }
 
   /// Starts a round of the free stage `stage`.
-  LLAMAC_DEVICE void copyWeights(int stage, const WgmmaTile &tile,
+  LLAMAC_DEVICE void copyWeights(int stage, const ProductTile &tile,
                                  int slice) const {
     constexpr bool isPacked = hasScales(config.format);
     constexpr int unit = isPacked ? tileRows : 1;
     constexpr int boxes = wgmmaPanelBoxes(config);
     mbarrierArriveExpect(&ring.full[stage], wgmmaSliceBytes(config));
     const int column =
-        isPacked ? tileOffset(config.format, slice) / 8 : slice * wgmmaSlice;
+        isPacked ? tileOffset(config.format, slice) / 8 : slice * productSlice;
 #pragma unroll
     for (int panel = 0; panel < config.panels; ++panel) {
       const bool ofTwo = config.weights == 2;
@@ -156,7 +142,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
     }
   }
 
-  LLAMAC_DEVICE void load(const TensorMap &input, const WgmmaTile &tile) {
+  LLAMAC_DEVICE void load(const TensorMap &input, const ProductTile &tile) {
     const int first = Ring::firstSlice(tile.split);
     const int begun = isFirst ? first + prologueSlices(tile) : first;
     isFirst = false;
@@ -167,10 +153,31 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
       }
       copyBoxes<cluster, wgmmaTileRows(config) / cluster,
                 wgmmaInputBytes(config) / cluster>(
-          !sharesWeights, ring.at(place.stage), input, slice * wgmmaSlice,
+          !sharesWeights, ring.at(place.stage), input, slice * productSlice,
           tile.firstRow, &ring.full[place.stage]);
       place.advance();
     }
+  }
+};
+
+/// What ProductResults asks of the warpgroups that multiply.
+template <WgmmaConfig config> struct WgmmaOutputs {
+  static constexpr int weights = config.weights;
+  static constexpr int splits = config.splits;
+
+  static LLAMAC_DEVICE constexpr long allOutputs() {
+    return wgmmaOutputs(config);
+  }
+  static LLAMAC_DEVICE long before(const ProductTile &tile) {
+    return tile.part == 0   ? 0
+           : tile.part == 1 ? config.parts[0]
+                            : config.parts[0] + config.parts[1];
+  }
+  static LLAMAC_DEVICE bool isLast(uint32_t *counter) {
+    constexpr int threads = wgmmaMathWarpsOf(config) * 32;
+    return arrivesLast(counter, splits,
+                       threadIdx.x == wgmmaProductThreads(config) - threads,
+                       [] { barrierSync(1, threads); });
   }
 };
 
@@ -194,7 +201,7 @@ template <WgmmaConfig config> struct WgmmaSlices {
   /// being the stage, and whether there are sums to add to. Unless operands are
   /// in registers, the products of two slices are under way at a time.
   template <class Begin>
-  LLAMAC_DEVICE void multiply(const WgmmaTile &tile, const Begin &begin) {
+  LLAMAC_DEVICE void multiply(const ProductTile &tile, const Begin &begin) {
     constexpr int behind = wgmmaUnpacks(config) ? 0 : 1;
     const int first = Ring::firstSlice(tile.split);
     const int end = Ring::firstSlice(tile.split + 1);
@@ -221,62 +228,36 @@ template <WgmmaConfig config> struct WgmmaSlices {
 };
 
 /// The packed weights of a slice as operands A: a lane has rows g and g + 8 of
-/// its warp's 16, a tile's, at 16 columns after another. What 256 columns have
-/// in common for their scales is not in the tile; a lane loads it a group
-/// ahead. While a warpgroup unpacks, the products of another run.
+/// its warp's 16, a tile's, at 16 columns after another. While a warpgroup
+/// unpacks, the products of another run.
 template <WgmmaConfig config, class Weights> struct WgmmaFragments {
   using Ring = WgmmaRing<config>;
   static constexpr WeightFormat format = config.format;
   static constexpr int weights = config.weights;
-  static constexpr bool hasGroups = groupScaleBytes(format) != 0;
 
   const Weights &matrices;
   int row; ///< The first of the warp's 16 in a tile, counted over its panels.
-  uint32_t groups[weights][2] = {}; ///< Rows g and g + 8 have these.
-  uint32_t next[weights][2] = {};   ///< The group behind has these.
-  uint32_t words[weights][wgmmaSlice / 16][4];
+  GroupScales<format> groups[weights];
+  uint32_t words[weights][productSlice / 16][4];
 
   LLAMAC_DEVICE WgmmaFragments(const Weights &matrices, int row)
       : matrices(matrices), row(row) {}
 
-  /// Loads `next` for the group of slice `slice`; rows that the matrix does not
-  /// have get zero.
-  LLAMAC_DEVICE void fetch(const WgmmaTile &tile, int slice) {
-    if constexpr (hasGroups)
-#pragma unroll
-      for (int w = 0; w < weights; ++w)
-#pragma unroll
-        for (int upper = 0; upper < 2; ++upper) {
-          const long output =
-              tile.firstOutput + row + laneIndex() / 4 + 8 * upper;
-          next[w][upper] = 0;
-          if (output < tile.outputs)
-            next[w][upper] = groupScaleOf<format>(
-                static_cast<const uint8_t *>(matrices.of(tile.part, w).packed) +
-                    output / tileRows * unitBytes(format, config.depth) +
-                    groupScalesOffset(format, slice),
-                output % tileRows);
-        }
-  }
-
   /// Before the first slice of a tile.
-  LLAMAC_DEVICE void begin(const WgmmaTile &tile) {
-    fetch(tile, Ring::firstSlice(tile.split));
+  LLAMAC_DEVICE void begin(const ProductTile &tile) {
+    eachWeight(tile, [&](int w, const uint8_t *matrix, long output) {
+      groups[w].begin(matrix, tile.outputs, config.depth, output,
+                      Ring::firstSlice(tile.split));
+    });
   }
 
   /// Unpacks slice `slice`, which has come to stage `stage`.
-  LLAMAC_DEVICE void unpack(const Ring &ring, int stage, const WgmmaTile &tile,
-                            int slice) {
-    if constexpr (hasGroups)
-      if (slice % groupTiles(format) == 0) {
-#pragma unroll
-        for (int w = 0; w < weights; ++w)
-#pragma unroll
-          for (int upper = 0; upper < 2; ++upper)
-            groups[w][upper] = next[w][upper];
-        if (slice + groupTiles(format) < Ring::firstSlice(tile.split + 1))
-          fetch(tile, slice + groupTiles(format));
-      }
+  LLAMAC_DEVICE void unpack(const Ring &ring, int stage,
+                            const ProductTile &tile, int slice) {
+    eachWeight(tile, [&](int w, const uint8_t *matrix, long output) {
+      groups[w].advance(matrix, tile.outputs, config.depth, output, slice,
+                        Ring::firstSlice(tile.split + 1));
+    });
     const unsigned char *stageWeights = ring.weightsAt(stage);
 #pragma unroll
     for (int w = 0; w < weights; ++w) {
@@ -287,12 +268,9 @@ template <WgmmaConfig config, class Weights> struct WgmmaFragments {
                                       row / tileRows * tileBytes(format);
 #pragma unroll
         for (int upper = 0; upper < 2; ++upper) {
-          const int own = laneIndex() / 4 + 8 * upper;
-          const auto chunk = WeightChunk<format>::of(
-              ShareValues<format>::inShared(packed, 4 * own + laneIndex() % 4),
-              packed, groups[w][upper], own);
+          const auto chunk = chunkOfLane(packed, groups[w], upper);
 #pragma unroll
-          for (int k = 0; k < wgmmaSlice / 16; ++k) {
+          for (int k = 0; k < productSlice / 16; ++k) {
             const Words2 four = fourAsBf16(chunk, k);
             a[k][upper] = four[0];
             a[k][2 + upper] = four[1];
@@ -302,7 +280,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaFragments {
         // F16 in rows of 128 bytes, swizzled.
         const unsigned char *rows = stageWeights + w * wgmmaPackedBytes(config);
 #pragma unroll
-        for (int k = 0; k < wgmmaSlice / 16; ++k) {
+        for (int k = 0; k < productSlice / 16; ++k) {
           ldmatrix<4>(a[k],
                       rows + swizzled<128>((row + laneIndex() % 16) * 128 +
                                            k * 32 + laneIndex() / 16 * 16));
@@ -313,6 +291,18 @@ template <WgmmaConfig config, class Weights> struct WgmmaFragments {
         }
       }
     }
+  }
+
+private:
+  /// Calls visit(w, matrix, output) with each matrix and the first of the
+  /// warp's outputs in it.
+  template <class Visit>
+  LLAMAC_DEVICE void eachWeight(const ProductTile &tile,
+                                const Visit &visit) const {
+#pragma unroll
+    for (int w = 0; w < weights; ++w)
+      visit(w, static_cast<const uint8_t *>(matrices.of(tile.part, w).packed),
+            tile.firstOutput + row);
   }
 };
 

@@ -176,8 +176,7 @@ def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
     "How a matrix product walks its operands", [
       I32EnumAttrCase<"Gemv", 0, "gemv">,
       I32EnumAttrCase<"Gemm", 1, "gemm">,
-      I32EnumAttrCase<"Wgmma", 2, "wgmma">,
-      I32EnumAttrCase<"GemvMma", 3, "gemv_mma">]> {
+      I32EnumAttrCase<"Wgmma", 2, "wgmma">]> {
   let cppNamespace = "::llamac::kernel";
   let genSpecializedAttr = 0;
 }
@@ -185,10 +184,10 @@ def Kernel_MatmulFamily : I32EnumAttr<"MatmulFamily",
 def Kernel_MatmulConfigAttr : Kernel_Attr<"MatmulConfig", "matmul_config"> {
   let summary = "Family and tile sizes of a matrix product";
   let description = [{
-    `gemv` reads each weight once for all of a step's few rows, and so does
-    `gemv_mma`, which multiplies on tensor cores, for more of them; `gemm` blocks
-    rows by `rowBlock` so that a weight panel is read once for each block;
-    `wgmma` is `gemm` by the warpgroups of NVIDIA's sm_90a. `tiles` are sizes
+    `gemv` reads each weight once for all of a step's few rows; `gemm` blocks
+    rows, so that a weight panel is read once for each block; `wgmma` is `gemm`
+    by the warpgroups of NVIDIA's sm_90a. On the cpu `rowBlock` is the size of a
+    block, on GPUs the most rows of a launch. `tiles` are sizes
     that a target would choose otherwise, by the names it has for them.
   }];
   let parameters = (ins EnumParameter<Kernel_MatmulFamily>:$family,

@@ -153,7 +153,6 @@ absl::Status CudaCode::load(const std::vector<std::string> &images) {
 /// More dynamic shared memory than every GPU gives must be asked for.
 absl::Status CudaCode::setAttributes() {
   constexpr uint64_t always = 48 << 10;
-  const GpuSpec *gpu = findGpuSpec(architecture);
   for (size_t i = 0; i < functions.size(); ++i) {
     const schema::KernelT &kernel = *plan->plan().kernels[i];
     const uint64_t scratch = kernel.geometry->scratchBytes;
@@ -167,8 +166,7 @@ absl::Status CudaCode::setAttributes() {
     if (scratch > always)
       LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedBytes, scratch));
     if (kernel.geometry->dependent)
-      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout,
-                                 gpu ? gpu->sharedCarveout(scratch) : 100));
+      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout, 100));
   }
   return absl::OkStatus();
 }

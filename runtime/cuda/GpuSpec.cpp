@@ -67,15 +67,6 @@ bool GpuSpec::isSpecific() const { return absl::EndsWith(name, "a"); }
 
 absl::Span<const GpuSpec> gpuSpecs() { return specs; }
 
-int GpuSpec::sharedCarveout(uint64_t scratchBytes) const {
-  constexpr uint64_t little = 32 << 10;
-  if (scratchBytes == 0 || scratchBytes > little)
-    return 100;
-  const uint64_t twoBlocks = 2 * (scratchBytes + blockReservedBytes);
-  const uint64_t all = smSharedBytes;
-  return static_cast<int>((twoBlocks * 100 + all - 1) / all);
-}
-
 const GpuSpec *findGpuSpec(absl::string_view name) {
   for (const GpuSpec &spec : specs)
     if (spec.name == name)

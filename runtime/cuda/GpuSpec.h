@@ -56,15 +56,6 @@ struct GpuSpec {
   /// Code for this architecture runs on no other: it may use instructions that
   /// later GPUs do not have.
   bool isSpecific() const;
-
-  /// The share, in percent, of a multiprocessor's memory that kernels which
-  /// overlap want as shared memory, with `scratchBytes` of it in a block; the
-  /// rest is the L1 cache. All of it, as far as that goes: the partition is not
-  /// changed while blocks run, so that with another one the next kernel's would
-  /// wait for this one's last. But those with little of it read their input
-  /// through the cache, and want no more than two blocks have
-  /// (docs/gpu-results.md, "Mends").
-  int sharedCarveout(uint64_t scratchBytes) const;
 };
 
 /// Every GPU that is named, the oldest first.

@@ -39,7 +39,7 @@ class Variants(support.TestCase):
         options = ["--budget", 6000, "--candidates", 1000 if support.EXHAUSTIVE else 1]
         out = self.llamac("tune", plan, *options, timeout=6000).stdout
         self.assertNotIn("rejected", out)
-        family = re.compile(r"(?:qkv_)?(gemv_mma|gemv|gemm_wgmma|gemm|wgmma|attention_split|attention)_")
+        family = re.compile(r"(?:qkv_)?(gemv|gemm_wgmma|gemm|wgmma|attention_split|attention)_")
         return {family.match(name)[1] for name in re.findall(r"^  (\w+) +default", out, re.M)}
 
     def test_of_hopper(self):
@@ -49,7 +49,7 @@ class Variants(support.TestCase):
     def test_of_other_gpus_in_4_bits(self):
         families = self.tune("sm_80", "--weights", "q4_0", "--sim-check")
         # Rows so short leave gemv of block formats one choice.
-        self.assertLessEqual({"gemv_mma", "gemm", "attention", "attention_split"}, families)
+        self.assertLessEqual({"gemm", "attention", "attention_split"}, families)
 
     @unittest.skipUnless(support.EXHAUSTIVE, "not the exhaustive tier")
     def test_of_all_gpus_and_formats(self):

@@ -31,7 +31,7 @@ struct Family {
 /// How a product of few rows reads and multiplies.
 enum class Walk {
   Lanes,       ///< gemv: loads, FFMA.
-  Mma,         ///< gemv_mma: loads, HMMA.
+  Mma,         ///< gemm: asynchronous copies, HMMA.
   Stream,      ///< Bulk copies, FFMA.
   SplitStream, ///< Bulk copies, HMMA.
 };
@@ -52,8 +52,7 @@ static constexpr Family families[] = {
     {"qkv_wgmma_", "", "HGMMA", "UTMALDG", nullptr},
     {"gemm_attention", "", "HMMA", "LDGSTS", nullptr},
     {"gemm_feed_forward", "", "HMMA", "LDGSTS", nullptr},
-    {"gemv_mma_", "", "HMMA", "LDG", nullptr},
-    {"qkv_gemv_mma_", "", "HMMA", "LDG", nullptr},
+    {"qkv_gemm_attention", "", "HMMA", "LDGSTS", nullptr},
     {"", "WeightStream<config>", nullptr, "UBLKCP", "UBLKPF"},
     {"attention_split_", "", "HMMA", "LDGSTS", "UBLKPF"},
     {"attention_n", "attentionWgmma<", "HGMMA", "UTMALDG", nullptr},
@@ -69,8 +68,10 @@ static constexpr Bound bounds[] = {
     {Walk::Lanes, "q4_0", 1, 4.8},        {Walk::Lanes, "q4_0", 2, 6.0},
     {Walk::Lanes, "q4_0", 4, 8.6},        {Walk::Lanes, "mxfp8", 1, 5.9},
     {Walk::Lanes, "mxfp8", 2, 7.2},       {Walk::Lanes, "mxfp8", 4, 9.8},
-    {Walk::Mma, "bf16", 16, 5.6},         {Walk::Mma, "q8_0", 16, 8.3},
-    {Walk::Mma, "q4_0", 16, 8.4},         {Walk::Mma, "mxfp8", 16, 10.1},
+    {Walk::Mma, "bf16", 16, 1.95},        {Walk::Mma, "bf16", 64, 3.35},
+    {Walk::Mma, "q8_0", 16, 5.5},         {Walk::Mma, "q8_0", 64, 6.8},
+    {Walk::Mma, "q4_0", 16, 5.4},         {Walk::Mma, "q4_0", 64, 7.0},
+    {Walk::Mma, "mxfp8", 16, 7.3},        {Walk::Mma, "mxfp8", 64, 8.8},
     {Walk::Stream, "bf16", 1, 3.9},       {Walk::SplitStream, "q8_0", 1, 3.5},
     {Walk::SplitStream, "q8_0", 2, 2.8},  {Walk::SplitStream, "q8_0", 4, 3.0},
     {Walk::SplitStream, "q4_0", 1, 3.3},  {Walk::SplitStream, "q4_0", 2, 3.6},
@@ -91,6 +92,15 @@ static int sizeOf(const std::string &source, const char *name) {
              : 0;
 }
 
+/// The rows of input that a warp multiplies weights by; 0 where the kernel is
+/// no product of few rows, or of tiles of more of them.
+static int rowsOf(const std::string &kernel, const std::string &source) {
+  if (absl::StrContains(kernel, "gemv"))
+    return sizeOf(source, "maxRows");
+  const int rows = sizeOf(source, "tileRows");
+  return rows / std::max(1, sizeOf(source, "warpsAlongRows"));
+}
+
 static Walk walkOf(const std::string &source, const Sass &sass) {
   const bool isMma = sass.count("HMMA") > 0;
   if (absl::StrContains(source, "WeightStream<config>"))
@@ -100,12 +110,12 @@ static Walk walkOf(const std::string &source, const Sass &sass) {
 
 double instructionsPerWeight(const std::string &kernel,
                              const std::string &source, const Sass &sass) {
-  const int maxRows = sizeOf(source, "maxRows");
-  if (!absl::StrContains(kernel, "gemv") || maxRows == 0)
+  const int rows = rowsOf(kernel, source);
+  if (rows == 0)
     return 0;
   // An m16n8k16 takes 256 weights, for each 8 rows of input.
   const bool isMma = sass.count("HMMA") > 0;
-  const double weights = isMma ? 8.0 / std::max(1, maxRows / 8) : 1.0 / maxRows;
+  const double weights = isMma ? 8.0 / std::max(1, rows / 8) : 1.0 / rows;
   const char *product = isMma ? "HMMA" : "FFMA";
   const SassLoop *loop = sass.loopOf(product);
   return loop ? static_cast<double>(loop->size()) /
@@ -192,7 +202,7 @@ std::string brokenSassRules(const std::string &kernel,
   for (const Bound &bound : bounds)
     if (bound.walk == walkOf(source, sass) &&
         absl::StrContains(kernel, absl::StrCat("_", bound.format)) &&
-        sizeOf(source, "maxRows") == bound.rows &&
+        rowsOf(kernel, source) == bound.rows &&
         sizeOf(source, "depth") % boundedDepth == 0 && perWeight > bound.most)
       absl::StrAppend(&broken, perWeight,
                       " instructions a weight, expected at most ", bound.most,

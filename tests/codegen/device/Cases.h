@@ -27,9 +27,9 @@ struct ModelCase {
   long headSize;
   long hidden;
   long vocabulary;
-  int maxRows;   ///< Of gemv.
-  long context;  ///< Tokens of a sequence.
-  int blockRows; ///< Of gemm.
+  int maxRows;  ///< Of gemv.
+  long context; ///< Tokens of a sequence.
+  int tileRows; ///< Of gemm.
   int splits = 16;
   int minSplitTokens = 256;
 };
@@ -83,26 +83,20 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .unroll = gemvUnroll(model, weights)};
 }
 
-constexpr GemvMmaConfig gemvMma(const ModelCase &model, long outputs,
-                                long depth, int weights = 1) {
-  return {.format = model.format,
-          .outputs = outputs,
-          .depth = depth,
-          .weights = weights,
-          .warps = model.maxRows == 1 ? 4 : 8,
-          .unroll = (hasScales(model.format) ? 2 : 4) / weights};
-}
-
+/// Warps that share outputs and warps that share rows.
 constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
                           int weights = 1) {
-  const bool large = model.blockRows >= 128;
+  const bool large = model.tileRows >= 128;
   return {.format = model.format,
           .outputs = outputs,
           .depth = depth,
           .weights = weights,
-          .blockRows = model.blockRows,
-          .blockOutputs = large ? 128 / weights : 64,
-          .warpsAlongRows = large ? 4 : 2};
+          .input =
+              hasScales(model.format) ? RowFormat::LaneBF16 : RowFormat::BF16,
+          .tileRows = model.tileRows,
+          .warpsAlongRows = large ? 2 : 1,
+          .warpsAlongOutputs = large ? 4 : 2,
+          .stages = large ? 2 : 3};
 }
 
 /// Few blocks, so that each has several units of small models, and stages that
@@ -138,7 +132,7 @@ constexpr long deep = 1280;
 /// Fewer blocks than a GPU has, so that each makes several tiles.
 constexpr WgmmaConfig wgmma(const ModelCase &model, long outputs, long depth,
                             int weights = 1) {
-  const bool large = model.blockRows >= 128;
+  const bool large = model.tileRows >= 128;
   const bool unpacks = model.format != WeightFormat::BF16;
   WgmmaConfig config{.format = model.format,
                      .parts = {outputs, 0, 0},
@@ -166,12 +160,6 @@ constexpr QkvConfig<Product> qkv(const ModelCase &model, const Make &make) {
 constexpr QkvConfig<GemvConfig> qkvGemv(const ModelCase &model) {
   return qkv<GemvConfig>(
       model, [](const ModelCase &m, long n, long k) { return gemv(m, n, k); });
-}
-
-constexpr QkvConfig<GemvMmaConfig> qkvGemvMma(const ModelCase &model) {
-  return qkv<GemvMmaConfig>(model, [](const ModelCase &m, long n, long k) {
-    return gemvMma(m, n, k);
-  });
 }
 
 constexpr QkvConfig<GemmConfig> qkvGemm(const ModelCase &model) {

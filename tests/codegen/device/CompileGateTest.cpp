@@ -153,7 +153,6 @@ std::map<std::string, int> dynamicBytes(const ModelCase &model) {
           {"gemm_up", gemm(model.hidden, model.width, 2)},
           {"gemm_down", gemm(model.width, model.hidden)},
           {"gemm_head", gemm(model.vocabulary, model.width)},
-          {"gemm_deep", gemm(model.width, cases::deep)},
           {"stream_qkv", launchShape(cases::qkvStream(model)).sharedBytes},
           {"stream_out", stream(model.width, queryWidth)},
           {"stream_up", stream(model.hidden, model.width, 2)},
@@ -206,7 +205,7 @@ std::string problems(const CompileLogs &logs, const Program &program,
   if (!log.ok())
     return std::string(log.status().message());
   std::string found = complaintOf(*log);
-  size_t kernels = program.productsOnly ? 18 : 28;
+  size_t kernels = program.productsOnly ? 11 : 21;
   if (gpu.capability.major >= 9)
     kernels += 6; // Streams.
   if (isSm90a)

@@ -118,8 +118,43 @@ LLAMAC_DEVICE void qkv(int rows, const Rows &input,
 LLAMAC_PRODUCTS(stream, Stream)
 #endif
 LLAMAC_PRODUCTS(gemv, Gemv)
-LLAMAC_PRODUCTS(gemvMma, GemvMma)
-LLAMAC_PRODUCTS(gemm, Gemm)
+
+/// What gemm takes its input in.
+using GemmRow = ChooseType<hasScales(model.format), LaneBFloat16, BFloat16>;
+
+constexpr auto gemmQkv = cases::qkvGemm(model);
+LLAMAC_KERNEL(gemm_qkv, launchShape(gemmQkv))
+(const GemmRow *x, const void *wq, const void *wk, const void *wv,
+ const float *table, void *pool, const int *positions, const int *sequences,
+ const int *pageTable, float *out, int rows) {
+  const AppendArgs to{table, pool, pageTable, positions, sequences};
+  qkv<gemmQkv>(rows, x, {wq, wk, wv},
+               QkvEpilogue<cache, queryWidth>{QkvPart::Query, to, out});
+}
+
+constexpr auto gemmOut = cases::gemm(model, model.width, queryWidth);
+LLAMAC_KERNEL(gemm_out, launchShape(gemmOut))
+(const GemmRow *x, const void *w, float *residual, int rows) {
+  gemm<gemmOut>(rows, x, {w}, AddRows<model.width>{residual, residual});
+}
+
+constexpr auto gemmUp = cases::gemm(model, model.hidden, model.width, 2);
+LLAMAC_KERNEL(gemm_up, launchShape(gemmUp))
+(const GemmRow *x, const void *w1, const void *w3, BFloat16 *out, int rows) {
+  gemm<gemmUp>(rows, x, {w1, w3}, SiluMul<model.hidden, BFloat16>{out});
+}
+
+constexpr auto gemmDown = cases::gemm(model, model.width, model.hidden);
+LLAMAC_KERNEL(gemm_down, launchShape(gemmDown))
+(const GemmRow *x, const void *w, float *residual, int rows) {
+  gemm<gemmDown>(rows, x, {w}, AddRows<model.width>{residual, residual});
+}
+
+constexpr auto gemmHead = cases::gemm(model, model.vocabulary, model.width);
+LLAMAC_KERNEL(gemm_head, launchShape(gemmHead))
+(const GemmRow *x, const void *w, float *out, int rows) {
+  gemm<gemmHead>(rows, x, {w}, StoreRows<model.vocabulary>{out});
+}
 
 #if LLAMAC_HAS_SM90A
 /// What is emitted for a product by wgmma, of an input that is normalised where

@@ -16,8 +16,8 @@
 namespace llamac::cuda {
 namespace {
 
-/// stream, gemv, gemm and wgmma, which take the same operands; but wgmma has
-/// its input normalised and in bf16, and takes maps.
+/// stream, gemv, gemm and wgmma, which take the same operands; but the last two
+/// have their input normalised and in bf16, and wgmma takes maps.
 struct Family {
   const char *name;
   /// Errors relative to the sum of the magnitudes of a sum's terms: f32 sums,
@@ -26,6 +26,7 @@ struct Family {
   std::vector<int64_t> rows;
 
   bool isWgmma() const { return name == std::string("wgmma"); }
+  bool isRounded() const { return isWgmma() || name == std::string("gemm"); }
 };
 
 class ProductTest : public KernelCaseTest {
@@ -38,8 +39,7 @@ protected:
     std::vector<Family> list = {
         {"stream", 0x1p-17, upTo(std::min(model.maxRows, streamMaxRows))},
         {"gemv", 0x1p-17, upTo(model.maxRows)},
-        {"gemvMma", 0x1p-8, {1, 9, 16}},
-        {"gemm", 0x1p-8, {1, 17, 64, 70}},
+        {"gemm", 0x1p-8, {1, 17, 64, 150}},
         // Tiles of one row alone, that share weights, that share x.
         {"wgmma", 0x1p-8, {1, 129, 260}}};
     return list;
@@ -49,7 +49,7 @@ protected:
   /// `gain`, for those that do not so themselves.
   DeviceBytes inputOf(const Family &family, const std::vector<float> &x,
                       int64_t depth, const std::vector<float> *gain = nullptr) {
-    if (!family.isWgmma())
+    if (!family.isRounded())
       return DeviceBytes(x);
     // Packed weights are multiplied by columns in the order of lanes.
     auto placeOf = [&](size_t column) {
@@ -71,7 +71,7 @@ protected:
   /// The operands of `family`, of which number `norm` is the gain.
   static std::vector<Operand>
   operandsOf(const Family &family, std::vector<Operand> all, int norm = 1) {
-    if (family.isWgmma())
+    if (family.isRounded())
       all.erase(all.begin() + norm);
     return all;
   }
@@ -85,8 +85,6 @@ protected:
       return launchShape(cases::stream(model, outputs, depth, weights));
     if (name == "gemv")
       return launchShape(cases::gemv(model, outputs, depth, weights));
-    if (name == "gemvMma")
-      return launchShape(cases::gemvMma(model, outputs, depth, weights));
     return launchShape(cases::gemm(model, outputs, depth, weights));
   }
 
@@ -110,8 +108,6 @@ protected:
       return launchShape(cases::qkvStream(model));
     if (name == "gemv")
       return launchShape(cases::qkvGemv(model));
-    if (name == "gemvMma")
-      return launchShape(cases::qkvGemvMma(model));
     return launchShape(cases::qkvGemm(model));
   }
 
@@ -162,7 +158,7 @@ TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
       const std::vector<float> x = floats(rows * model.width, 3);
       DeviceBytes input = inputOf(family, x, model.width, &gain), norm(gain);
       DeviceBytes gates(w1.packed), ups(w3.packed);
-      const bool rounds = family.isWgmma(); // As a prompt's is emitted.
+      const bool rounds = family.isRounded(); // As a prompt's is emitted.
       DeviceBytes out(rows * model.hidden *
                       (rounds ? sizeof(uint16_t) : sizeof(float)));
       run(std::string(family.name) + "_up",

@@ -28,7 +28,7 @@ std::string modelLiteral(const ModelCase &model) {
       static_cast<int>(model.kvFormat), "),", model.width, ",", model.heads,
       ",", model.kvHeads, ",", model.headSize, ",", model.hidden, ",",
       model.vocabulary, ",", model.maxRows, ",", model.context, ",",
-      model.blockRows, ",", model.splits, ",", model.minSplitTokens);
+      model.tileRows, ",", model.splits, ",", model.minSplitTokens);
 }
 
 } // namespace llamac::cuda

@@ -163,7 +163,7 @@ KERNEL describeSlice(uint64_t *out, int rows) {
   const auto slices = TwoPanels(ring).slices;
   const uint64_t input = sharedAddress(shared) / 16;
   const uint64_t weights = sharedAddress(shared + wgmmaInputBytes(twoPanels)) / 16;
-  for (int k = 0; k < wgmmaSlice / 16; ++k) {
+  for (int k = 0; k < productSlice / 16; ++k) {
     out[2 * k] = WgmmaRing<twoPanels>::atStep(slices.input, k) - input;
     out[2 * k + 1] = WgmmaRing<twoPanels>::atStep(ring.weightsDescriptor(), k) - weights;
   }

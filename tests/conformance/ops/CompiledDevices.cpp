@@ -86,11 +86,13 @@ static OpDeviceRow cpuRow(const std::string &name, IsaLevel level,
 // sim
 //===----------------------------------------------------------------------===//
 
-/// The simulator, whose plans its rows share.
-static void addSimRows(std::vector<OpDeviceRow> &rows, bool checked) {
+/// The simulator with the kernels of `gpu`, whose plans its rows share; their
+/// names begin with `name`.
+static void addSimRows(std::vector<OpDeviceRow> &rows, const std::string &name,
+                       const std::string &gpu, bool checked) {
   CompileOptions compile;
   compile.target = "sim";
-  compile.gpu = defaultGpuSpec().name;
+  compile.gpu = gpu;
   compile.simCheck = checked;
   const auto library = std::make_shared<CompiledPlans>(compile);
   for (const bool random : {false, true}) {
@@ -104,9 +106,9 @@ static void addSimRows(std::vector<OpDeviceRow> &rows, bool checked) {
       return std::make_shared<SimDevice>(options);
     };
     runner.seesUndefined = checked;
-    rows.push_back(cudaRow(std::string("sim") + (checked ? "_checked" : "") +
-                               (random ? "_random" : ""),
-                           std::move(runner)));
+    rows.push_back(
+        cudaRow(name + (checked ? "_checked" : "") + (random ? "_random" : ""),
+                std::move(runner)));
     rows.back().seesAccesses = checked;
   }
 }
@@ -121,8 +123,11 @@ std::vector<OpDeviceRow> opDevices() {
       cpuRow("cpu_exact", hostIsaLevel(), /*isExact=*/true),
       cpuRow("cpu_portable", IsaLevel::Portable)};
   // Another device for the cuda target's kernels is another cudaRow().
-  addSimRows(rows, /*checked=*/false);
-  addSimRows(rows, /*checked=*/true);
+  for (const bool checked : {false, true}) {
+    addSimRows(rows, "sim", defaultGpuSpec().name, checked);
+    // All other GPUs have the kernels of this one, with other tiles.
+    addSimRows(rows, "sim_sm_80", "sm_80", checked);
+  }
   return rows;
 }
 

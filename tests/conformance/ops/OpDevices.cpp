@@ -33,7 +33,7 @@ loadBy(PlanRunner runner) {
 static constexpr double bf16Rounding = 0x1p-8;
 
 /// Steps of up to four rows are computed in fp32 (gemv); larger ones by tensor
-/// cores in bf16 (gemv_mma, gemm).
+/// cores in bf16 (gemm, wgmma).
 static bool usesTensorCores(int64_t rows) { return rows > 4; }
 
 /// Weights are read as they are stored, but for those in fp32.

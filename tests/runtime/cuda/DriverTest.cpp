@@ -182,16 +182,6 @@ TEST(GpuSpecTest, CodeOfANearOlderGpuOfTheGenerationServesWhereItMay) {
   EXPECT_EQ(nameFor(12, 1), "none");
 }
 
-TEST(GpuSpecTest, KernelsWithLittleSharedMemoryLeaveTheRestToTheCache) {
-  const GpuSpec &h200 = *findGpuSpec("sm_90a");
-  EXPECT_EQ(h200.sharedCarveout(0), 100);
-  EXPECT_EQ(h200.sharedCarveout(8704), 9);    // 19 KB of 228, rounded up.
-  EXPECT_EQ(h200.sharedCarveout(32768), 29);  // 66 KB.
-  EXPECT_EQ(h200.sharedCarveout(32769), 100); // A ring.
-  EXPECT_EQ(h200.sharedCarveout(232448), 100);
-  EXPECT_EQ(findGpuSpec("sm_120a")->sharedCarveout(32768), 66);
-}
-
 TEST(GpuSpecTest, AGpuIsFoundByItsName) {
   EXPECT_EQ(findGpuSpec("sm_86")->blockSharedBytes, 99 * 1024);
   EXPECT_EQ(findGpuSpec("sm_9"), nullptr);
