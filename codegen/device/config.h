@@ -350,18 +350,11 @@ LLAMAC_CONSTEXPR long gemmOutputs(const GemmConfig &config) {
   return roundUp(config.outputs, 2);
 }
 
-/// With splits the workspace has their sums, f32 [rows][splits][weights]
-/// [outputs], and a tile a counter.
 LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
-  LaunchShape shape{gemmTiles(config) * config.splits, config.tileRows,
-                    gemmThreads(config), config.stages * gemmStageBytes(config),
-                    config.minBlocks};
-  if (config.splits > 1) {
-    shape.workspaceBytes =
-        config.splits * config.weights * gemmOutputs(config) * 4;
-    shape.counters = gemmTiles(config);
-  }
-  return shape;
+  return withSplits(
+      {gemmTiles(config) * config.splits, config.tileRows, gemmThreads(config),
+       config.stages * gemmStageBytes(config), config.minBlocks},
+      config.splits, config.weights, gemmOutputs(config), gemmTiles(config));
 }
 
 // KV cache and attention

@@ -34,6 +34,19 @@ struct LaunchShape {
   long counters = 0;
 };
 
+/// `shape` with what it takes that `splits` blocks share the depth of each of
+/// `tiles` tiles along the outputs: a workspace for their sums, f32
+/// [rows][splits][weights][outputs] with a whole number of pairs of outputs,
+/// and a counter for each tile. As it is without splits.
+LLAMAC_CONSTEXPR LaunchShape withSplits(LaunchShape shape, int splits,
+                                        int weights, long outputs, long tiles) {
+  if (splits > 1) {
+    shape.workspaceBytes = splits * weights * outputs * 4;
+    shape.counters = tiles;
+  }
+  return shape;
+}
+
 LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
   return (value + unit - 1) / unit;
 }

@@ -130,21 +130,11 @@ LLAMAC_CONSTEXPR long wgmmaOutputs(const WgmmaConfig &config) {
   return roundUp(config.parts[0] + config.parts[1] + config.parts[2], 2);
 }
 
-/// With splits the workspace has their sums, f32 [rows][splits][weights]
-/// [outputs], and a tile a counter.
 LLAMAC_CONSTEXPR LaunchShape launchShape(const WgmmaConfig &config) {
-  LaunchShape shape{config.blocks,
-                    0,
-                    wgmmaProductThreads(config),
-                    wgmmaSharedBytes(config),
-                    wgmmaMinBlocks(config),
-                    config.cluster};
-  if (config.splits > 1) {
-    shape.workspaceBytes =
-        config.splits * config.weights * wgmmaOutputs(config) * 4;
-    shape.counters = wgmmaTiles(config);
-  }
-  return shape;
+  return withSplits(
+      {config.blocks, 0, wgmmaProductThreads(config), wgmmaSharedBytes(config),
+       wgmmaMinBlocks(config), config.cluster},
+      config.splits, config.weights, wgmmaOutputs(config), wgmmaTiles(config));
 }
 
 /// Copies that bring a slice of a panel: where rows are the operand A one of

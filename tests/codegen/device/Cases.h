@@ -83,7 +83,8 @@ constexpr GemvConfig gemv(const ModelCase &model, long outputs, long depth,
           .unroll = gemvUnroll(model, weights)};
 }
 
-/// Warps that share outputs and warps that share rows.
+/// Warps that share outputs and rows, few that share rows, and many, of which
+/// some find no piece of x to copy.
 constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
                           int weights = 1) {
   const bool large = model.tileRows >= 128;
@@ -95,7 +96,9 @@ constexpr GemmConfig gemm(const ModelCase &model, long outputs, long depth,
               hasScales(model.format) ? RowFormat::LaneBF16 : RowFormat::BF16,
           .tileRows = model.tileRows,
           .warpsAlongRows = large ? 2 : 1,
-          .warpsAlongOutputs = large ? 4 : 2,
+          .warpsAlongOutputs = large                 ? 4
+                               : model.tileRows < 64 ? 8
+                                                     : 2,
           .stages = large ? 2 : 3};
 }
 
