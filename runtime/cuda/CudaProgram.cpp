@@ -445,8 +445,8 @@ absl::Status CudaProgram::finish() {
 
 absl::Status CudaProgram::enqueueSteps(const Work &work) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, work.shape));
-  // The last program's steps have too many shapes to keep a graph of each.
-  if (&program == plan.programs.back().get())
+  // Steps of programs for prompts have too many shapes to keep a graph of each.
+  if (program.maxOutputRows < program.maxRows)
     return enqueueAll(work, device.stream());
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(work));
   if (!graph)

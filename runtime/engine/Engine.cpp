@@ -436,12 +436,27 @@ int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
   return tokens;
 }
 
+/// The rows of a program that takes long prompts in several steps at about what
+/// one step of a larger program takes, and short ones at a part of it
+/// (docs/gpu-model.md).
+static constexpr int64_t enoughPromptRows = 512;
+
+size_t Engine::promptProgram() const {
+  const auto &all = shared->plan().programs;
+  if (mixesKinds())
+    return all.size() - 1;
+  const auto enough = std::ranges::find_if(all, [](const auto &program) {
+    return program->maxRows >= enoughPromptRows;
+  });
+  return enough == all.end() ? all.size() - 1 : enough - all.begin();
+}
+
 size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
   const schema::PlanT &plan = shared->plan();
   int64_t rows = shape.rows, outputs = shape.outputRows;
   if (!mixesKinds()) {
     if (kind == RowKind::Prompt)
-      return plan.programs.size() - 1;
+      return promptProgram();
     rows = outputs = std::max(rows, plan.kv->maxSequences);
   }
   return llamac::programFor(plan, rows, outputs, kind == RowKind::Prompt);
@@ -505,7 +520,9 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const bool samples = shared->samples() && (observer || !params.empty());
 
   // The last program holds the most rows.
-  const schema::ProgramT &largest = *shared->plan().programs.back();
+  const auto &programsOfPlan = shared->plan().programs;
+  const int64_t most = programsOfPlan.back()->maxRows;
+  const int64_t mostOfPrompts = programsOfPlan[promptProgram()]->maxRows;
   std::vector<Row> rows;
   int64_t outputs = 0;
   RowKind kind = RowKind::Decode; // Of the rows; Prompt, where some are.
@@ -528,7 +545,8 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
       const bool isOutput =
           next.outputs == OutputRows::All ||
           (next.outputs == OutputRows::Last && i == count - 1);
-      if (static_cast<int64_t>(rows.size()) == largest.maxRows)
+      if (static_cast<int64_t>(rows.size()) ==
+          (next.kind == RowKind::Prompt ? mostOfPrompts : most))
         LLAMAC_RETURN_IF_ERROR(runRows());
       // A single row is what decode has, unless bits shall be those of prompts.
       if (next.kind == RowKind::Prompt && (count > 1 || !mixesKinds()))

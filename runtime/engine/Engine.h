@@ -275,6 +275,10 @@ private:
   absl::Status writePageTable(const Sequence &sequence);
   absl::Status admit(absl::Span<const SequenceTokens> batch);
   size_t programFor(const StepShape &shape, RowKind kind) const;
+
+  /// The program that takes the most rows of prompts in a step; all of their
+  /// rows, where an answer's bits shall not depend on its neighbours.
+  size_t promptProgram() const;
   absl::Status decodeOneByOne(absl::Span<const DecodeItem> batch, int64_t steps,
                               TokenCallback callback);
   absl::Status runBatch(absl::Span<const SequenceTokens> batch,

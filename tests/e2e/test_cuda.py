@@ -42,11 +42,11 @@ class Answers(CudaCase):
         self.assertEqual(got.stdout, expected)
         self.assert_nothing_leaked()
 
-    def test_with_batch_invariance_a_prompt_has_the_largest_program(self):
+    def test_with_batch_invariance_a_prompt_has_a_program_of_prompts(self):
         requests, answers = self.path("requests.jsonl"), self.path("answers.jsonl")
         with open(requests, "w") as f:
             f.write('{"tokens": [1, 5, 9], "max_tokens": 1}\n')
-        # The steps of all other programs are graphs.
+        # The steps of programs that all rows of may have logits are graphs.
         failing = {"LLAMAC_FAKE_FAILS": "cuGraphLaunch"}
         run = ("generate", self.plan, "--prompts", requests, "-o", answers, "--print-ids", "-q")
         self.run_plan(*run, "--batch-invariant", **failing)
