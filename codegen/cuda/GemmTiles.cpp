@@ -24,6 +24,9 @@ namespace llamac {
 /// more than `mostGemmStages` are more than memory delivers within its latency.
 static constexpr int fewestGemmStages = 2, mostGemmStages = 6;
 
+/// Shared memory beside the stages: whether a block is the last of a tile's.
+static constexpr int flagBytes = 16;
+
 /// Warps that a multiprocessor needs: of two on each scheduler one multiplies
 /// while the other unpacks, or waits for its operands.
 static constexpr int busyWarps = 8;
@@ -70,7 +73,7 @@ static void setStages(Configs &configs, const GpuSpec &gpu) {
     bytes = std::max(bytes, cuda::gemmStageBytes(config));
   auto stagesOf = [&](int blocks) {
     const int shared =
-        std::min(gpu.blockSharedBytes,
+        std::min(gpu.blockSharedBytes - flagBytes,
                  gpu.smSharedBytes / blocks - GpuSpec::blockReservedBytes);
     return std::min(mostGemmStages, shared / bytes);
   };
