@@ -99,20 +99,6 @@ static bool isLegal(const cuda::StreamConfig &config) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Those of `tiles` with which all products of `op` are legal, as `configOf`
-/// gives them.
-template <typename ConfigOf>
-static std::vector<Tiles> legalOf(Operation *op, std::vector<Tiles> tiles,
-                                  ConfigOf configOf) {
-  llvm::erase_if(tiles, [&](const Tiles &sizes) {
-    const auto attr = cast<kernel::MatmulConfigAttr>(withTiles(op, sizes));
-    return llvm::any_of(weightsOf(op), [&](Value weight) {
-      return !isLegal(configOf(weight, weightsOfProduct(op), attr));
-    });
-  });
-  return tiles;
-}
-
 static std::vector<Tiles> gemvCandidates(Operation *op,
                                          const CudaTargetOptions &options) {
   const bool isStream = streams(op, options);
@@ -127,7 +113,13 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
     const int64_t loads = own[0].second * own[1].second;
     return loads < 4 || loads > 16;
   });
-  std::vector<Tiles> all = legalOf(op, std::move(sizes), gemvConfig);
+  llvm::erase_if(sizes, [&](const Tiles &tiles) {
+    const auto attr = cast<kernel::MatmulConfigAttr>(withTiles(op, tiles));
+    return llvm::any_of(weightsOf(op), [&](Value weight) {
+      return !isLegal(gemvConfig(weight, weightsOfProduct(op), attr));
+    });
+  });
+  std::vector<Tiles> all = std::move(sizes);
   const Tiles streamed = isStream ? Tiles{} : Tiles{{"stream", 1}};
   if (!streams(*copyWith(op, streamed), options))
     return all;
@@ -155,7 +147,7 @@ static std::vector<int64_t> splitsUpTo(int own) {
 
 static std::vector<Tiles> gemmCandidates(Operation *op,
                                          const CudaTargetOptions &options) {
-  const cuda::GemmConfig own = gemmConfig(op, 0, options);
+  const cuda::GemmConfig own = gemmConfigs(op, options)[0];
   std::vector<int64_t> rows;
   for (const int64_t count : {16, 32, 64, 128})
     if (count >= own.tileRows / 2 && count <= 2 * own.tileRows)
@@ -165,11 +157,10 @@ static std::vector<Tiles> gemmCandidates(Operation *op,
                                  {"warpsAlongOutputs", {2, 4, 8}},
                                  {"splits", splitsUpTo(own.splits)}});
   llvm::erase_if(all, [&](const Tiles &tiles) {
-    const OwningOpRef<Operation *> copy = copyWith(op, tiles);
-    for (size_t part = 0; part < partsOf(op).first.size(); ++part)
-      if (!isLegalGemm(gemmConfig(*copy, part, options), options.gpu))
-        return true;
-    return false;
+    return !llvm::all_of(gemmConfigs(*copyWith(op, tiles), options),
+                         [&](const cuda::GemmConfig &config) {
+                           return isLegalGemm(config, options.gpu);
+                         });
   });
   return all;
 }

@@ -275,15 +275,12 @@ static int64_t batchTimeOf(const cuda::WgmmaConfig &config, int64_t rows) {
 }
 
 bool isLegalWgmma(const cuda::WgmmaConfig &config) {
-  const int64_t slices = cuda::divideUp(config.depth, cuda::productSlice);
   // A lane that has the sums of two weights has no registers to merge them too.
   const bool spills = config.splits > 1 && config.weights == 2 &&
                       config.batchRows == maxColumns / 2;
   return !spills && config.stages >= fewestStages &&
          (config.cluster == 1 || cuda::wgmmaTiles(config) > 1) &&
-         // Every split has a slice.
-         config.splits <=
-             cuda::divideUp(slices, cuda::groupTiles(config.format));
+         config.splits <= cuda::mostSplits(config.format, config.depth);
 }
 
 cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
@@ -484,7 +481,7 @@ static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
     return sizes;
   }
   case kernel::MatmulFamily::Gemm:
-    return sizesOf(gemmConfig(op, 0, options));
+    return sizesOf(gemmConfigs(op, options)[0]);
   case kernel::MatmulFamily::Wgmma:
     return sizesOf(wgmmaConfig(op, options));
   }

@@ -55,10 +55,10 @@ constexpr int maxUnrolledSums(cuda::WeightFormat format) {
 cuda::GemvConfig gemvConfig(mlir::Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr);
 
-/// Of product `part` of `op`, whose tiles the cost model chooses for its most
-/// rows; those of query, key and value have the same.
-cuda::GemmConfig gemmConfig(mlir::Operation *op, size_t part,
-                            const CudaTargetOptions &options);
+/// The configs of all parts of `op` (partsOf), which have their tiles in
+/// common: the cost model chooses these for the most rows of the program.
+llvm::SmallVector<cuda::GemmConfig, 3>
+gemmConfigs(mlir::Operation *op, const CudaTargetOptions &options);
 
 /// Whether a kernel has room for such tiles, and a slice for each split.
 bool isLegalGemm(const cuda::GemmConfig &config, const GpuSpec &gpu);

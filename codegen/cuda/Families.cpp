@@ -206,7 +206,7 @@ static CudaKernelText matmulText(Operation *operation,
   } else {
     StringRef splits;
     if (isOf(op, kernel::MatmulFamily::Gemm)) {
-      const cuda::GemmConfig config = gemmConfig(op, 0, options);
+      const cuda::GemmConfig config = gemmConfigs(op, options)[0];
       text.parts = "constexpr GemmConfig config" + configText(config);
       splits = addSplits(text, op, config.splits);
     } else {
@@ -261,18 +261,17 @@ static void addQkv(CudaKernelText &text, Op op,
     return setPrologue(text, op, options, {"query", "key", "value"}, rows,
                        epilogue);
   StringRef splits;
-  auto addConfigs = [&](StringRef type, auto configOf) {
-    const cuda::QkvConfig config{configOf(0), configOf(1), configOf(2)};
+  auto addConfigs = [&](StringRef type, auto query, auto key, auto value) {
     text.parts += llvm::formatv("constexpr QkvConfig<{0}> config{1};\n", type,
-                                configText(config));
+                                configText(cuda::QkvConfig{query, key, value}));
   };
   if (isOf(op, kernel::MatmulFamily::Gemm)) {
-    addConfigs("GemmConfig",
-               [&](size_t part) { return gemmConfig(op, part, options); });
-    splits = addSplits(text, op, gemmConfig(op, 0, options).splits);
+    const auto configs = gemmConfigs(op, options);
+    addConfigs("GemmConfig", configs[0], configs[1], configs[2]);
+    splits = addSplits(text, op, configs[0].splits);
   } else {
-    addConfigs("GemvConfig",
-               [&](size_t part) { return gemvConfigOf(op, part); });
+    addConfigs("GemvConfig", gemvConfigOf(op, 0), gemvConfigOf(op, 1),
+               gemvConfigOf(op, 2));
   }
   text.body =
       llvm::formatv("qkv<config>(rows, {0}, {{query, key, value}, {1}{2});",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of the tiles that a GPU has room for, those that the cost model expects the
-// least time of, for the most rows of the program.
+// The cost model chooses, of the tiles that a GPU has room for, those that it
+// expects the least time of, for the most rows of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ static constexpr int gemmSplitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Sums of splits of at most so many bytes stay in L2 until they are read.
 static constexpr int64_t mostSplitBytes = int64_t{16} << 20;
 
-/// What blocks that count themselves add to a launch, in seconds: the last one
+/// Blocks that count themselves add so many seconds to a launch: the last one
 /// waits for its own count, and then for the sums.
 static constexpr double countSeconds = 1.5e-6;
 
@@ -90,11 +90,9 @@ static void setStages(Configs &configs, const GpuSpec &gpu) {
 }
 
 bool isLegalGemm(const cuda::GemmConfig &config, const GpuSpec &gpu) {
-  const int64_t slices = cuda::divideUp(config.depth, cuda::productSlice);
   return config.stages >= fewestGemmStages &&
          cuda::gemmWarpRows(config) >= 16 &&
-         config.splits <=
-             cuda::divideUp(slices, cuda::groupTiles(config.format)) &&
+         config.splits <= cuda::mostSplits(config.format, config.depth) &&
          cuda::gemmThreads(config) * registersOf(config) <= gpu.smRegisters &&
          registersOf(config) <= 255;
 }
@@ -102,11 +100,11 @@ bool isLegalGemm(const cuda::GemmConfig &config, const GpuSpec &gpu) {
 static TileModel modelOf(const Configs &configs, const GpuSpec &gpu) {
   const cuda::GemmConfig &config = configs[0];
   const int64_t rows = cuda::gemmWarpRows(config);
-  const int64_t outputs = int64_t{config.weights} * config.warpsAlongOutputs *
-                          cuda::gemmWarpOutputs / config.weights;
+  const int64_t outputs =
+      int64_t{config.warpsAlongOutputs} * cuda::gemmWarpOutputs;
   const int64_t bits =
       cuda::chunkBytes(config.format) * 8 / cuda::chunkElements(config.format);
-  // Of each 16 of the depth a warp reads its rows and its outputs, for 1024
+  // A warp reads its rows and its outputs of each 16 of the depth, for 1024
   // operations a row, and a share of what comes into shared memory. Sums of
   // several splits are stored and read once more.
   return {.weightRows = config.tileRows,
@@ -177,7 +175,7 @@ static Configs chooseTiles(Configs configs, int64_t rows, const GpuSpec &gpu) {
   return best;
 }
 
-static Configs configsOf(Operation *op, const CudaTargetOptions &options) {
+Configs gemmConfigs(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   const bool isPacked = llvm::any_of(parts, [](Value weight) {
@@ -198,17 +196,12 @@ static Configs configsOf(Operation *op, const CudaTargetOptions &options) {
   return configs;
 }
 
-cuda::GemmConfig gemmConfig(Operation *op, size_t part,
-                            const CudaTargetOptions &options) {
-  return configsOf(op, options)[part];
-}
-
 cuda::LaunchShape gemmShape(Operation *op, const CudaTargetOptions &options) {
-  return shapeOf(configsOf(op, options));
+  return shapeOf(gemmConfigs(op, options));
 }
 
 TileModel gemmModel(Operation *op, const CudaTargetOptions &options) {
-  return modelOf(configsOf(op, options), options.gpu);
+  return modelOf(gemmConfigs(op, options), options.gpu);
 }
 
 } // namespace llamac

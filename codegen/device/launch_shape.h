@@ -55,14 +55,19 @@ LLAMAC_CONSTEXPR long divideUp(long value, long unit) {
 /// tile of packed weights: 128 bytes of bf16.
 constexpr int productSlice = tileColumns;
 
-/// The first slice of split `split` of `splits` of a depth, which groups of
-/// columns that have a scale in common are not cut by.
+/// The most splits of a depth that have a slice each: those of a group of
+/// columns that have a scale in common stay together.
+LLAMAC_CONSTEXPR int mostSplits(WeightFormat format, long depth) {
+  return static_cast<int>(
+      divideUp(divideUp(depth, productSlice), groupTiles(format)));
+}
+
+/// The first slice of split `split` of `splits` of a depth.
 LLAMAC_CONSTEXPR int firstSliceOf(WeightFormat format, long depth, int splits,
                                   int split) {
   const int slices = static_cast<int>(divideUp(depth, productSlice));
   const int unit = groupTiles(format);
-  const int first =
-      static_cast<int>(divideUp(slices, unit)) * split / splits * unit;
+  const int first = mostSplits(format, depth) * split / splits * unit;
   return first < slices ? first : slices;
 }
 

@@ -188,9 +188,9 @@ template <WeightFormat format> struct WeightChunk<format, false> {
   Words4 values;
 };
 
-/// What 256 columns have in common for their scales, of the 16 rows of a tile:
-/// a lane of an operand A has rows g and g + 8. It is not in the tile; a lane
-/// loads it a group ahead. Nothing where blocks have theirs.
+/// A lane of an operand A keeps here what 256 columns of its rows g and g + 8
+/// of a tile have in common for their scales. It is not in the tile; a lane
+/// loads it a group ahead. Where blocks have theirs there is nothing to keep.
 template <WeightFormat format> struct GroupScales {
   static constexpr bool exist = groupScaleBytes(format) != 0;
 

@@ -160,7 +160,7 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
   }
 };
 
-/// What ProductResults asks of the warpgroups that multiply.
+/// ProductResults asks these of the warpgroups that multiply.
 template <WgmmaConfig config> struct WgmmaOutputs {
   static constexpr int weights = config.weights;
   static constexpr int splits = config.splits;
