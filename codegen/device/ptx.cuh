@@ -118,6 +118,12 @@ LLAMAC_DEVICE uint32_t fmaHalf2(uint32_t a, uint32_t b, uint32_t c) {
                   "fma.rn.f16x2 %0, %1, %2, %3;", "r"(a), "r"(b), "r"(c));
 }
 
+/// The same on two bfloat16 a word.
+LLAMAC_DEVICE uint32_t fmaBf162(uint32_t a, uint32_t b, uint32_t c) {
+  LLAMAC_PTX_PURE(uint32_t, "r", llamacSim->fmaBf162(a, b, c),
+                  "fma.rn.bf16x2 %0, %1, %2, %3;", "r"(a), "r"(b), "r"(c));
+}
+
 // Arithmetic
 
 /// a * b + c, rounded once. Every multiply-add is written as one: kernels are

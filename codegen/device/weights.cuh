@@ -370,13 +370,94 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
   return result;
 }
 
+/// Whether elements become weights as pairs of bf16: whole numbers of up to six
+/// bits, of which four are together, or E2M1, without an offset.
+LLAMAC_CONSTEXPR bool scalesPairs(WeightFormat format) {
+  const FormatInfo info = infoOf(format);
+  return info.elements == ElementCoding::E2M1 ||
+         (info.elements == ElementCoding::Integer && info.lowBits == 4 &&
+          !hasOffsets(format));
+}
+
+/// The bits of `value`, which bf16 holds, twice.
+LLAMAC_CONSTEXPR uint32_t twiceAsBf16(float value) {
+  return (bitCast<uint32_t>(value) >> 16) * 0x00010001u;
+}
+
+/// The elements of four `four` of a share as two pairs of bf16: q, which bf16
+/// holds.
+template <WeightFormat format>
+LLAMAC_DEVICE Words2 elementsAsBf16(const ShareValues<format> &share,
+                                    int four) {
+  static_assert(scalesPairs(format));
+  constexpr FormatInfo info = infoOf(format);
+  constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa, both = 0x00010001u;
+  const int eight = four / 2;
+  Words2 result;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = four % 2 * 2 + half;
+    if constexpr (info.elements == ElementCoding::E2M1) {
+      // Its bits, where those of bf16 are, make it 2^-126 of itself.
+      const uint32_t word = share.low[eight] << (12 - 4 * i);
+      const uint32_t scaled =
+          lop3<andOr>(word, 0x8000 * both, word >> 6 & 0x01c0 * both);
+      result[half] =
+          fmaBf162(scaled, twiceAsBf16(0x1p126f), twiceAsBf16(-0.0f));
+    } else {
+      // 128 + q, less 128 and the bias.
+      uint32_t bits =
+          lop3<andOr>(share.low[eight] >> 4 * i, 0xf * both, twiceAsBf16(128));
+      if constexpr (info.highBits != 0) {
+        const int by = 4 - highPlace(format, eight, i);
+        const uint32_t moved = by < 0 ? share.high >> -by : share.high << by;
+        bits =
+            lop3<andOr>(moved, both * (((1u << info.highBits) - 1) << 4), bits);
+      }
+      result[half] =
+          fmaBf162(bits, twiceAsBf16(1), twiceAsBf16(-128.0f - info.bias));
+    }
+  }
+  return result;
+}
+
+/// A scale as the sum of two bf16, each twice: its first eight digits, and the
+/// others, which are three of a half. So q of up to five bits times either is
+/// exact, and scale * q is rounded once; of longer ones by no more than 2^-16
+/// more.
+struct ScalePairs {
+  uint32_t high, low;
+
+  static LLAMAC_DEVICE ScalePairs of(float scale) {
+    const uint32_t bits = bitCast<uint32_t>(scale);
+    const float rest = scale - bitCast<float>(bits & 0xffff0000u);
+    return {prmt(bits, 0, 0x3232u), packBf16(rest, rest)};
+  }
+};
+
 /// Four `four` of a chunk as bf16.
 template <WeightFormat format>
 LLAMAC_DEVICE Words2 fourAsBf16(const WeightChunk<format> &chunk, int four) {
-  if constexpr (format == WeightFormat::BF16)
+  if constexpr (format == WeightFormat::BF16) {
     return {chunk.values[2 * four], chunk.values[2 * four + 1]};
-  const Vec<float, 4> w = weightsOf(chunk, four);
-  return {packBf16(w[0], w[1]), packBf16(w[2], w[3])};
+  } else if constexpr (scalesPairs(format)) {
+    constexpr uint32_t minusZero = twiceAsBf16(-0.0f);
+    const Words2 q = elementsAsBf16(chunk.values, four);
+    const ScalePairs scale =
+        ScalePairs::of(chunk.scales[four / 2].scale(four % 2));
+    Words2 result;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t low = minusZero;
+      if constexpr (BlockScale<format>::coding != ScaleCoding::E8M0)
+        low = fmaBf162(q[half], scale.low, minusZero);
+      result[half] = fmaBf162(q[half], scale.high, low);
+    }
+    return result;
+  } else {
+    const Vec<float, 4> w = weightsOf(chunk, four);
+    return {packBf16(w[0], w[1]), packBf16(w[2], w[3])};
+  }
 }
 
 } // namespace llamac::cuda

@@ -11,7 +11,11 @@
 #include "runtime/io/FloatBits.h"
 #include "runtime/io/Mxfp8.h"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
 
 namespace llamac::sim {
 
@@ -57,6 +61,42 @@ static unsigned e4m3x2ToHalf2(unsigned pair) {
     return floatToHalf(e4m3ToF32(static_cast<uint8_t>(element)));
   };
   return half(pair) | half(pair >> 8) << 16;
+}
+
+/// `rounded`, what a number beyond it by `rest` was rounded to, to nearest: the
+/// next number to that side if it is even and the two differ. Rounded again to
+/// at least two digits fewer, it becomes what the number itself does.
+template <class T> static T roundToOdd(T rounded, double rest) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  if (rest == 0 || std::isnan(rest) || std::bit_cast<Bits>(rounded) % 2 != 0)
+    return rounded;
+  return std::nextafter(rounded, rest > 0
+                                     ? std::numeric_limits<T>::infinity()
+                                     : -std::numeric_limits<T>::infinity());
+}
+
+/// a * b + c, rounded once to bf16; a and b are, so that their product is
+/// exact.
+static unsigned short fmaBf16(double a, double b, double c) {
+  const double product = a * b, sum = product + c;
+  // What the sum of two numbers lost (Knuth, TAOCP 4.2.2, theorem B).
+  const double ofC = sum - product;
+  const double lost = product - (sum - ofC) + (c - ofC);
+  const double all = roundToOdd(sum, lost);
+  const auto narrow = static_cast<float>(all);
+  return floatToBf16(roundToOdd(narrow, all - double{narrow}));
+}
+
+static unsigned fmaBf162(unsigned a, unsigned b, unsigned c) {
+  unsigned result = 0;
+  for (int shift = 0; shift < 32; shift += 16) {
+    auto number = [&](unsigned pair) {
+      return double{bf16ToF32(static_cast<uint16_t>(pair >> shift))};
+    };
+    result |= static_cast<unsigned>(fmaBf16(number(a), number(b), number(c)))
+              << shift;
+  }
+  return result;
 }
 
 static unsigned fmaHalf2(unsigned a, unsigned b, unsigned c) {
@@ -214,8 +254,8 @@ static constexpr SimCalls tableOf(Functions... functions) {
 const SimCalls &calls() {
   static constexpr SimCalls table = tableOf(
       coordinate, sharedStatic, sharedDynamic, sharedAddress, f16ToF32,
-      floatToHalf, floatToBf16, e4m3x2ToHalf2, fmaHalf2, shuffle, ballot,
-      reduce, syncWarp, ldmatrix, mma, barrier, fence, checkReadOnly,
+      floatToHalf, floatToBf16, e4m3x2ToHalf2, fmaHalf2, fmaBf162, shuffle,
+      ballot, reduce, syncWarp, ldmatrix, mma, barrier, fence, checkReadOnly,
       loadAcquire, storeRelease, atomicAdd, atomicAddShared, cpAsync,
       cpAsyncCommit, cpAsyncWait, mbarrierInit, mbarrierArrive, mbarrierTryWait,
       bulkCopy, bulkPrefetch, fenceProxyAsync, clusterRank, clusterArrive,

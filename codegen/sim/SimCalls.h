@@ -64,6 +64,7 @@ struct SimCalls {
   unsigned short (*floatToBf16)(float value);
   unsigned (*e4m3x2ToHalf2)(unsigned pair);
   unsigned (*fmaHalf2)(unsigned a, unsigned b, unsigned c);
+  unsigned (*fmaBf162)(unsigned a, unsigned b, unsigned c);
 
   unsigned (*shuffle)(unsigned mask, int kind, unsigned value, unsigned by);
   unsigned (*ballot)(unsigned mask, bool condition);

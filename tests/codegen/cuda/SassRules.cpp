@@ -70,7 +70,7 @@ static constexpr Bound bounds[] = {
     {Walk::Lanes, "mxfp8", 2, 7.2},       {Walk::Lanes, "mxfp8", 4, 9.8},
     {Walk::Mma, "bf16", 16, 1.95},        {Walk::Mma, "bf16", 64, 3.35},
     {Walk::Mma, "q8_0", 16, 5.5},         {Walk::Mma, "q8_0", 64, 6.8},
-    {Walk::Mma, "q4_0", 16, 5.4},         {Walk::Mma, "q4_0", 64, 7.0},
+    {Walk::Mma, "q4_0", 16, 4.9},         {Walk::Mma, "q4_0", 64, 6.3},
     {Walk::Mma, "mxfp8", 16, 7.3},        {Walk::Mma, "mxfp8", 64, 8.8},
     {Walk::Stream, "bf16", 1, 3.9},       {Walk::SplitStream, "q8_0", 1, 3.5},
     {Walk::SplitStream, "q8_0", 2, 2.8},  {Walk::SplitStream, "q8_0", 4, 3.0},

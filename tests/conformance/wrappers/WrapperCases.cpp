@@ -154,6 +154,42 @@ static uint32_t fmaOfHalves(uint32_t a, uint32_t b, uint32_t c) {
   return result;
 }
 
+/// `value`, normal in bf16, to the nearest number of eight digits; of two the
+/// even one.
+static uint32_t bf16OfDouble(double value) {
+  int exponent = 0;
+  const double digits = std::ldexp(std::frexp(value, &exponent), 8);
+  return asBits(static_cast<float>(
+             std::ldexp(std::nearbyint(digits), exponent - 8))) >>
+         16;
+}
+
+static double ofBf16(uint32_t pair, int i) {
+  return asFloat(pair >> 16 * i << 16);
+}
+
+static uint32_t fmaOfBf16(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t result = 0;
+  for (int i = 0; i < 2; ++i)
+    result |= bf16OfDouble(ofBf16(a, i) * ofBf16(b, i) + ofBf16(c, i))
+              << 16 * i;
+  return result;
+}
+
+static Words fmaOfFarBf16(const Words &in) {
+  Words out(256);
+  for (uint32_t i = 0; i < 256; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t a = 0x3f80u + (half == 0) + i % 64 * 2;
+      const double product = ofBf16(a, 0) * 1.5;
+      const bool isNegative = in[i] >> 16 * half >> 15 & 1;
+      // The small number counts where the product lies between two of bf16.
+      const double small = i % 2 ? std::ldexp(isNegative ? -1 : 1, -40) : 0;
+      out[i] |= bf16OfDouble(product + small) << 16 * half;
+    }
+  return out;
+}
+
 static uint32_t dotOfBytes(uint32_t a, uint32_t b, uint32_t c) {
   for (int i = 0; i < 4; ++i)
     c += static_cast<uint32_t>(static_cast<int8_t>(a >> 8 * i) *
@@ -346,6 +382,9 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"floatsOfE4m3ByBits", Input::Bits, Match::Exact, floatsOfE4m3ByBits},
       {"fmaOfHalves", Input::HalfPairs, Match::Exact,
        EXPECT_EACH(fmaOfHalves(a, b, c))},
+      {"fmaOfBf16", Input::Bf16Pairs, Match::Exact,
+       EXPECT_EACH(fmaOfBf16(a, b, c))},
+      {"fmaOfFarBf16", Input::Bits, Match::Exact, fmaOfFarBf16},
       {"fmaOfFloats", Input::Positive, Match::Exact,
        EXPECT_EACH(asBits(std::fma(asFloat(a), asFloat(b), asFloat(c))))},
       {"largerNumber", Input::Floats, Match::Exact,

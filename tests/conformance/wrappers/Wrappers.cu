@@ -77,6 +77,17 @@ WRAPPER(floatsOfE4m3ByBits) {
 WRAPPER(fmaOfHalves) {
   FOR_EACH out[i] = fmaHalf2(in[i], in[i + 256], in[i + 512]);
 }
+WRAPPER(fmaOfBf16) {
+  FOR_EACH out[i] = fmaBf162(in[i], in[i + 256], in[i + 512]);
+}
+WRAPPER(fmaOfFarBf16) {
+  // A product at a tie, and a sum that is far below its last digit or none.
+  FOR_EACH {
+    const uint32_t tie = 0x3f803f81u + (i % 64 * 2) * 0x00010001u;
+    out[i] =
+        fmaBf162(tie, 0x3fc03fc0u, in[i] & 0x80008000u | i % 2 * 0x01010101u);
+  }
+}
 WRAPPER(fmaOfFloats) {
   FOR_EACH out[i] = asBits(
       llamac::fma(asFloat(in[i]), asFloat(in[i + 256]), asFloat(in[i + 512])));
