@@ -9,6 +9,7 @@
 #include "codegen/KernelOps.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -20,6 +21,16 @@ int64_t widthOf(Value value) {
 
 bool hasProducts(Operation *op) {
   return isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op);
+}
+
+Value squaresOf(Operation *op) {
+  const Value norm =
+      llvm::TypeSwitch<Operation *, Value>(op)
+          .Case<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(
+              [](auto product) { return product.getNorm(); });
+  return norm && cast<RankedTensorType>(norm.getType()).getRank() == 2
+             ? norm
+             : Value();
 }
 
 AttentionShape attentionShapeOf(kernel::AttentionOp op) {

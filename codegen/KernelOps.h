@@ -24,6 +24,10 @@ int64_t widthOf(mlir::Value value);
 /// operand 0, and weights follow.
 bool hasProducts(mlir::Operation *op);
 
+/// The squares by which `op`, which has products, takes the norm of its input;
+/// null where it has no norm, or the norm's weights.
+mlir::Value squaresOf(mlir::Operation *op);
+
 template <typename Op> bool isOp(mlir::Operation *op) {
   return mlir::isa<Op>(op);
 }

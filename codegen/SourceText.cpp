@@ -139,7 +139,7 @@ std::string functorText(StringRef name, Region &region, ValueRange operands,
       os << (i ? ", " : "") << loadOf(i);
     os << "};\n}\n";
   }
-  os << style.qualifiers << "void operator()(long row, long column";
+  os << style.qualifiers << style.result << " operator()(long row, long column";
   for (size_t i = 0; i < accumulators; ++i) {
     std::string &argument = names[block.getArgument(i)];
     argument = accumulators == 1 ? "acc" : "acc" + std::to_string(i);

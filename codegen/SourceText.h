@@ -39,6 +39,7 @@ mlir::LogicalResult checkScalars(mlir::Operation &op, llvm::StringRef target);
 struct FunctorStyle {
   const char *qualifiers; ///< Of its operator.
   const char *vector;     ///< The type.
+  const char *result;     ///< What the operator returns.
   const char *parameters; ///< Of the operator, behind the others.
   // Patterns: {0} is the pointer, {1} the width of its rows, {2} the value.
   const char *prologue;

@@ -462,11 +462,14 @@ def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
   let summary = "Inputs of products on tensor cores come in bf16";
   let description = [{
     For products whose kernels take them so, as the target says. Each block of
-    such a kernel would round what all of them read. A norm becomes a launch
-    again, which rounds; attention, and a product that no other op reads, round
-    their result; anything else gets a launch that does. Packed weights are
-    multiplied by columns in the order of lanes, `#kernel.lane_order`, in which
-    they are then stored.
+    such a kernel would round what all of them read. Where the target has kernels
+    for that, the op that makes the rows of a norm shares it with the product: it
+    stores them in bf16 as well, times the norm's weights, and their sums of
+    squares, by which the product divides. Any other norm becomes a launch again, which
+    rounds. Attention, and a product that no other op reads, round their result;
+    anything else gets a launch that does. Packed weights are multiplied by
+    columns in the order of lanes, `#kernel.lane_order`, in which they are then
+    stored.
 
     ```mlir
     %o = kernel.attention %q over %kv ... -> tensor<?x576xf32>
@@ -480,10 +483,19 @@ def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
 
     ```mlir
     %o = kernel.attention %q over %kv ... -> tensor<?x576xbf16>
+    %x1, %n, %squares = kernel.matmul %o, %wo next_norm(%w) extras(%x) ... {config = #wgmma}
+      : ... -> (tensor<?x576xf32>, tensor<?x576xbf16>, tensor<?x9xf32>)
+    %h = kernel.matmul %n, %w1, %w3 norm(%squares) ... {config = #wgmma, eps = 1.0e-5 : f64}
+      : ... -> tensor<?x1536xbf16>
+    %x2 = kernel.matmul %h, %w2 extras(%x1) ... {config = #wgmma} : ... -> tensor<?x576xf32>
+    ```
+
+    and in a program for more rows
+
+    ```mlir
     %x1 = kernel.matmul %o, %wo extras(%x) ... {config = #wgmma} : ... -> tensor<?x576xf32>
     %n = kernel.rms_norm %x1, %w {eps = 1.0e-5 : f64} : ... -> tensor<?x576xbf16>
     %h = kernel.matmul %n, %w1, %w3 ... {config = #wgmma} : ... -> tensor<?x1536xbf16>
-    %x2 = kernel.matmul %h, %w2 extras(%x1) ... {config = #wgmma} : ... -> tensor<?x576xf32>
     ```
   }];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];

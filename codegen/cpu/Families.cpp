@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuTarget.h"
 
 #include "absl/strings/str_cat.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -33,6 +34,7 @@ static std::string bytes(size_t index) { return operand("void", index); }
 static constexpr FunctorStyle functorStyle = {
     "",
     "F32x16",
+    "void",
     ", int lanes",
     "const long at = row * {1} + column;\n",
     "load16({0} + at, lanes)",
@@ -115,6 +117,26 @@ static cpu::QkvConfig configOf(Op op, const CpuTargetOptions &options) {
   return config;
 }
 
+static bool isF32(Type type) {
+  return isa<llama::KVType>(type) || getElementTypeOrSelf(type).isF32();
+}
+static bool givesF32(Operation *op) {
+  return llvm::all_of(op->getResultTypes(), isF32);
+}
+
+/// True of an `Op` whose results are in f32.
+template <typename Op> static bool isRowwise(Operation *op) {
+  return isa<Op>(op) && givesF32(op);
+}
+
+/// True of products of the family `family` that the kernels are for: of inputs,
+/// results and norms in f32, whose norms are their own.
+template <typename Op, kernel::MatmulFamily family>
+static bool isProduct(Operation *op) {
+  return hasFamily<Op, family>(op) && !squaresOf(op) &&
+         isF32(op->getOperand(0).getType()) && givesF32(op);
+}
+
 /// Of one product, or of query, key and value.
 template <typename Op>
 static cpu::LaunchShape gemvShape(Operation *op,
@@ -131,7 +153,7 @@ static cpu::LaunchShape gemmShape(Operation *op,
 /// normalised by the weight at operand `norm`.
 template <typename Op> static std::string rowsText(Op op, size_t norm) {
   const int64_t depth = widthOf(op.getInput());
-  if (!op.getNormWeight())
+  if (!op.getNorm())
     return llvm::formatv("InputRows<{0}>{{{1}}", depth, floats(0));
   return llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", depth, floats(0),
                        floats(norm),
@@ -146,7 +168,7 @@ static CpuKernelText matmulText(Operation *operation,
   std::vector<std::string> matrices, pointers;
   for (size_t i = 0; i < weights; ++i)
     matrices.push_back(bytes(1 + i));
-  const size_t extras = 1 + weights + (op.getNormWeight() ? 1 : 0);
+  const size_t extras = 1 + weights + (op.getNorm() ? 1 : 0);
   for (size_t i = 0; i <= op.getExtras().size(); ++i)
     pointers.push_back(floats(extras + i));
   return {"constexpr MatmulConfig config" + configText(configOf(op, options)) +
@@ -277,7 +299,7 @@ static CpuKernelText qkvProductsText(Operation *operation,
 static CpuKernelText qkvText(Operation *operation,
                              const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
-  const size_t firstBias = op.getNormWeight() ? 5 : 4;
+  const size_t firstBias = op.getNorm() ? 5 : 4;
   const size_t table = firstBias + op.getBiases().size();
   std::string biases;
   if (!op.getBiases().empty())
@@ -502,7 +524,7 @@ ArrayRef<CpuFamily> cpuFamilies() {
   static constexpr CpuFamily families[] = {
       {"all_gather", "rowwise.h", isOp<AllGatherOp>, allGatherShape,
        allGatherText},
-      {"all_reduce", "rowwise.h", isOp<AllReduceOp>, rowwiseShape,
+      {"all_reduce", "rowwise.h", isRowwise<AllReduceOp>, rowwiseShape,
        allReduceText},
       {"attention", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>,
@@ -516,23 +538,24 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"embed", "rowwise.h", isEmbed, rowwiseShape, embedText},
       {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
        gatherRowsText},
-      {"gemm", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemm>,
+      {"gemm", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemm>,
        gemmShape<MatmulOp>, matmulText, productTiles<MatmulOp>},
-      {"gemv", "matmul.h", hasFamily<MatmulOp, MatmulFamily::Gemv>,
+      {"gemv", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemv>,
        gemvShape<MatmulOp>, matmulText, productTiles<MatmulOp>},
-      {"pointwise", "rowwise.h", isOp<PointwiseOp>, rowwiseShape,
+      {"pointwise", "rowwise.h", isRowwise<PointwiseOp>, rowwiseShape,
        pointwiseText},
-      {"qkv_gemm", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemm>,
+      {"qkv_gemm", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemm>,
        gemmShape<QkvOp>, qkvText, productTiles<QkvOp>},
-      {"qkv_gemv", "qkv.h", hasFamily<QkvOp, MatmulFamily::Gemv>,
+      {"qkv_gemv", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemv>,
        gemvShape<QkvOp>, qkvText, productTiles<QkvOp>},
       {"qkv_products_gemm", "qkv.h",
-       hasFamily<QkvProductsOp, MatmulFamily::Gemm>, gemmShape<QkvProductsOp>,
+       isProduct<QkvProductsOp, MatmulFamily::Gemm>, gemmShape<QkvProductsOp>,
        qkvProductsText, productTiles<QkvProductsOp>},
       {"qkv_products_gemv", "qkv.h",
-       hasFamily<QkvProductsOp, MatmulFamily::Gemv>, gemvShape<QkvProductsOp>,
+       isProduct<QkvProductsOp, MatmulFamily::Gemv>, gemvShape<QkvProductsOp>,
        qkvProductsText, productTiles<QkvProductsOp>},
-      {"rms_norm", "rowwise.h", isOp<RmsNormOp>, rowwiseShape, rmsNormText},
+      {"rms_norm", "rowwise.h", isRowwise<RmsNormOp>, rowwiseShape,
+       rmsNormText},
       {"rope_append", "rope.h", isOp<RopeAppendOp>, rowwiseShape,
        ropeAppendText},
       {"rope_table", "rope.h", isOp<RopeTableOp>, ropeTableShape,

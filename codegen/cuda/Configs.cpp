@@ -185,9 +185,17 @@ std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
   return areOfOneFormat(weights) ? "" : differentFormats;
 }
 
-/// Shared memory besides the stages: their barriers, up to the alignment of the
-/// stages, and what each block takes of a multiprocessor's.
-static constexpr int barrierBytes = 1024, blockBytes = 1024;
+/// Shared memory besides the stages: their barriers, and what a norm takes that
+/// is shared with another product, up to the alignment of the stages; and what
+/// each block takes of a multiprocessor's.
+static int besideStages(const cuda::WgmmaConfig &config) {
+  constexpr int barrierBytes = 256;
+  return static_cast<int>(cuda::roundUp(barrierBytes +
+                                            cuda::wgmmaExchangeBytes(config) +
+                                            cuda::wgmmaScalesBytes(config),
+                                        1024));
+}
+static constexpr int blockBytes = 1024;
 
 /// While one stage of a ring is multiplied, two are on their way. More than
 /// `mostStages` are more than memory delivers within its latency.
@@ -197,8 +205,8 @@ static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
   const int shared = std::min<int>(
       gpu.blockSharedBytes,
       gpu.smSharedBytes / cuda::wgmmaMinBlocks(config) - blockBytes);
-  return std::min(mostStages,
-                  (shared - barrierBytes) / cuda::wgmmaStageBytes(config));
+  return std::min(mostStages, (shared - besideStages(config)) /
+                                  cuda::wgmmaStageBytes(config));
 }
 
 /// Gives `config` the stages that its panels leave room for, and the blocks

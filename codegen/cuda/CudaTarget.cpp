@@ -141,6 +141,29 @@ Attribute CudaTarget::inputEncoding(Operation *op) const {
   return kernel::LaneOrderAttr::get(op->getContext());
 }
 
+/// Steps of more rows take so much longer than a launch of a norm that it does
+/// not count, and their products have tiles of other forms.
+static constexpr int64_t maxSquaredRows = maxDecodeRows;
+
+bool CudaTarget::takesSquares(Operation *op) const {
+  return roundsInput(op) && matmulAttr(op).getRowBlock() <= maxSquaredRows &&
+         widthOf(op->getOperand(0)) % cuda::squareColumns == 0;
+}
+
+int64_t CudaTarget::givesSquares(Operation *op) const {
+  if (!isa<kernel::NextNormOpInterface>(op))
+    return 0;
+  if (auto product = dyn_cast<kernel::MatmulOp>(op);
+      product && (!roundsInput(op) || product.getWeights().size() != 1 ||
+                  matmulAttr(op).getRowBlock() > maxSquaredRows))
+    return 0;
+  // A norm of parts of rows has a block for each of them.
+  auto norm = dyn_cast<kernel::RmsNormOp>(op);
+  const int64_t width = widthOf(op->getResult(0));
+  const int64_t part = norm ? widthOf(norm.getWeight()) : width;
+  return part % cuda::squareColumns == 0 ? width / cuda::squareColumns : 0;
+}
+
 std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
   std::vector<Attribute> configs;
   for (const Tiles &tiles : candidatesOf(op, targetOptions))

@@ -115,6 +115,8 @@ public:
   bool roundsInputs() const override { return true; }
   bool roundsInput(mlir::Operation *op) const override;
   mlir::Attribute inputEncoding(mlir::Operation *op) const override;
+  bool takesSquares(mlir::Operation *op) const override;
+  int64_t givesSquares(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;

@@ -55,29 +55,50 @@ static Parameter inputOf(Value value) {
 static constexpr FunctorStyle functorStyle = {
     "LLAMAC_DEVICE ",
     "F32x2",
+    "F32x2",
     "",
     "",
     "loadPair<{1}>({0}, row, column)",
     "loadPair<{1}>({0}, 0, column)",
-    "storePair<{1}>({0}, row, column, {2})",
+    "return storePair<{1}>({0}, row, column, {2})",
     /*loadsApart=*/true};
 
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
+/// Whether `squares` has parts of `rows` as kernels store and read them.
+static bool hasSquares(Value squares, Value rows) {
+  return widthOf(squares) * cuda::squareColumns == widthOf(rows);
+}
+
+/// Whether a kernel gives what `op` does for the norm that comes next, if
+/// anything.
+static bool givesSquares(Operation *op) {
+  auto maker = cast<kernel::NextNormOpInterface>(op);
+  return !maker.getNextNorm() ||
+         hasSquares(maker.getSquares(), maker->getResult(0));
+}
+
 /// True of a product, or the products of query, key and value, of the family
-/// `family` that the skeletons take. None sums by leaves.
+/// `family` that the skeletons take. None sums by leaves. Those in bf16 have no
+/// norm of their own, but may share one with another product.
 template <typename Op, kernel::MatmulFamily family>
 static bool isProduct(Operation *op) {
   if (!hasFamily<Op, family>(op))
     return false;
   auto product = dyn_cast<kernel::MatmulOp>(op);
   constexpr bool takesBf16 = family != kernel::MatmulFamily::Gemv;
+  const Value norm = cast<Op>(op).getNorm(), squares = squaresOf(op);
+  const bool takesNorm =
+      takesBf16 ? !norm || (squares && hasSquares(squares, op->getOperand(0)))
+                : !squares;
+  const bool givesNorm =
+      !(product && product.getNextNorm()) ||
+      (takesBf16 && product.getWeights().size() == 1 && givesSquares(op));
   return !(product && product.getLeaves()) &&
          getElementTypeOrSelf(op->getOperand(0)).isBF16() == takesBf16 &&
-         !(takesBf16 && cast<Op>(op).getNormWeight()) &&
-         llvm::all_of(weightsOf(op), isPackable);
+         takesNorm && givesNorm && llvm::all_of(weightsOf(op), isPackable);
 }
 
 static bool isOf(Operation *op, kernel::MatmulFamily family) {
@@ -123,30 +144,43 @@ template <typename Op> static std::string rowsText(Op op) {
   const int64_t depth = widthOf(op.getInput());
   if (rowFormatOf(op.getInput()) != cuda::RowFormat::F32)
     return "input";
-  if (!op.getNormWeight())
+  if (!op.getNorm())
     return llvm::formatv("InputRows<{0}>{{input}", depth);
   return llvm::formatv("NormRows<{0}>{{input, gain, {1}f}", depth,
                        literal(op.getEpsAttr().getValueAsDouble()));
 }
 
+/// The parameter that the norm of a product's input is.
+template <typename Op> static void addNorm(CudaKernelText &text, Op op) {
+  if (op.getNorm())
+    text.parameters.push_back({floats, squaresOf(op) ? "squares" : "gain"});
+}
+
 /// Adds the parameters by which `splits` blocks share a tile, ahead of the
-/// results; gives the argument that they are.
-static StringRef addSplits(CudaKernelText &text, Operation *op, int splits) {
-  if (splits == 1)
-    return "";
-  const auto count =
-      llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
-  text.parameters.insert(text.parameters.end() - count,
-                         {{results, "partials"}, {"unsigned *", "counters"}});
-  return ", {partials, counters}";
+/// results; gives the arguments that they and squares of the input are.
+template <typename Op>
+static std::string addShared(CudaKernelText &text, Op op, int splits) {
+  std::string args;
+  if (splits > 1) {
+    const auto count =
+        llvm::count_if(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    text.parameters.insert(text.parameters.end() - count,
+                           {{results, "partials"}, {"unsigned *", "counters"}});
+    args = ", {partials, counters}";
+  }
+  if (squaresOf(op))
+    args += llvm::formatv("{0}, SquaresNorm<{1}>{{squares, {2}f}",
+                          splits > 1 ? "" : ", {}", widthOf(op.getInput()),
+                          literal(op.getEpsAttr().getValueAsDouble()));
+  return args;
 }
 
 /// Makes `text`, which has its parameters, that of a stream or of wgmma, which
 /// both copy weights before they wait for earlier launches.
-static void setPrologue(CudaKernelText &text, Operation *op,
-                        const CudaTargetOptions &options,
-                        ArrayRef<std::string> weights, StringRef rows,
-                        StringRef epilogue) {
+template <typename Op>
+static void
+setPrologue(CudaKernelText &text, Op op, const CudaTargetOptions &options,
+            ArrayRef<std::string> weights, StringRef rows, StringRef epilogue) {
   if (!isWgmma(op)) {
     text.parts += "constexpr StreamConfig config" +
                   configText(streamConfig(op, options)) + ";\n\n";
@@ -165,8 +199,8 @@ static void setPrologue(CudaKernelText &text, Operation *op,
   }
   text.prologue =
       "WgmmaProduct<config> product(rows, {" + llvm::join(list, ", ") + "});\n";
-  const StringRef splits = addSplits(text, op, config.splits);
-  text.body = llvm::formatv("product.run(inputMap, {0}{1});", epilogue, splits);
+  text.body = llvm::formatv("product.run(inputMap, {0}{1});", epilogue,
+                            addShared(text, op, config.splits));
 }
 
 /// Adds the extra operands of an epilogue; gives the arguments of its functor
@@ -181,9 +215,33 @@ static std::string addExtras(CudaKernelText &text, ValueRange extras) {
   return args;
 }
 
+/// Adds the result of `op`, to which `epilogue` stores it, and those of a next
+/// norm, the weights of which addNextNorm() added; gives the epilogue with
+/// them.
+static std::string addResults(CudaKernelText &text,
+                              kernel::NextNormOpInterface op,
+                              std::string epilogue) {
+  const Value result = op->getResult(0);
+  text.parameters.push_back(resultOf(result));
+  if (!op.getNextNorm())
+    return epilogue;
+  text.parameters.push_back(resultOf(op.getRounded(), "rounded"));
+  text.parameters.push_back(resultOf(op.getSquares(), "nextSquares"));
+  const StringRef type =
+      StringRef(epilogue).take_until([](char c) { return c == '{'; });
+  return llvm::formatv(
+      "ForNextNorm<{0}, {1}, {2}>{{{3}, nextGain, rounded, nextSquares}",
+      widthOf(result), type, elementOf(op.getRounded()), epilogue);
+}
+static void addNextNorm(CudaKernelText &text, kernel::NextNormOpInterface op) {
+  if (op.getNextNorm())
+    text.parameters.push_back({floats, "nextGain"});
+}
+
 static CudaKernelText matmulText(Operation *operation,
                                  const CudaTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
+  auto nextNorm = cast<kernel::NextNormOpInterface>(operation);
   const size_t count = op.getWeights().size();
   CudaKernelText text;
   text.parameters.push_back(inputOf(op.getInput()));
@@ -192,23 +250,23 @@ static CudaKernelText matmulText(Operation *operation,
     weights.push_back("weight" + (count == 1 ? "" : std::to_string(i)));
     text.parameters.push_back({packed, weights.back()});
   }
-  if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain"});
+  addNorm(text, op);
+  addNextNorm(text, nextNorm);
   const std::string extras = addExtras(text, op.getExtras());
-  text.parameters.push_back(resultOf(op.getResult()));
-  const std::string rows = rowsText(op),
-                    epilogue = "Epilogue{" + extras + "out}";
+  const std::string rows = rowsText(op);
+  const std::string epilogue =
+      addResults(text, nextNorm, "Epilogue{" + extras + "out}");
   StringRef outputs = "config.outputs";
   if (streams(op, options) || isWgmma(op)) {
     text.header = isWgmma(op) ? "" : "stream.cuh";
     outputs = isWgmma(op) ? "config.parts[0]" : "config.product.outputs";
     setPrologue(text, op, options, weights, rows, epilogue);
   } else {
-    StringRef splits;
+    std::string shared;
     if (isOf(op, kernel::MatmulFamily::Gemm)) {
       const cuda::GemmConfig config = gemmConfigs(op, options)[0];
       text.parts = "constexpr GemmConfig config" + configText(config);
-      splits = addSplits(text, op, config.splits);
+      shared = addShared(text, op, config.splits);
     } else {
       text.parts =
           "constexpr GemvConfig config" + configText(gemvConfigOf(op, 0));
@@ -217,7 +275,7 @@ static CudaKernelText matmulText(Operation *operation,
     text.body = llvm::formatv(
         "{0}<config>(rows, {1}, {{{2}}, {3}{4});",
         kernel::stringifyMatmulFamily(op.getConfigAttr().getFamily()), rows,
-        llvm::join(weights, ", "), epilogue, splits);
+        llvm::join(weights, ", "), epilogue, shared);
   }
   text.parts +=
       functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
@@ -246,8 +304,7 @@ template <typename Op> static CudaKernelText qkvOperands(Op op) {
                      {packed, "query"},
                      {packed, "key"},
                      {packed, "value"}};
-  if (op.getNormWeight())
-    text.parameters.push_back({floats, "gain"});
+  addNorm(text, op);
   return text;
 }
 
@@ -260,7 +317,7 @@ static void addQkv(CudaKernelText &text, Op op,
   if (streams(op, options) || isWgmma(op))
     return setPrologue(text, op, options, {"query", "key", "value"}, rows,
                        epilogue);
-  StringRef splits;
+  std::string shared;
   auto addConfigs = [&](StringRef type, auto query, auto key, auto value) {
     text.parts += llvm::formatv("constexpr QkvConfig<{0}> config{1};\n", type,
                                 configText(cuda::QkvConfig{query, key, value}));
@@ -268,14 +325,14 @@ static void addQkv(CudaKernelText &text, Op op,
   if (isOf(op, kernel::MatmulFamily::Gemm)) {
     const auto configs = gemmConfigs(op, options);
     addConfigs("GemmConfig", configs[0], configs[1], configs[2]);
-    splits = addSplits(text, op, configs[0].splits);
+    shared = addShared(text, op, configs[0].splits);
   } else {
     addConfigs("GemvConfig", gemvConfigOf(op, 0), gemvConfigOf(op, 1),
                gemvConfigOf(op, 2));
   }
   text.body =
       llvm::formatv("qkv<config>(rows, {0}, {{query, key, value}, {1}{2});",
-                    rows, epilogue, splits);
+                    rows, epilogue, shared);
 }
 
 static CudaKernelText qkvProductsText(Operation *operation,
@@ -486,6 +543,10 @@ static CudaKernelText embedText(Operation *operation,
   return text;
 }
 
+static bool isRmsNorm(Operation *op) {
+  return isa<kernel::RmsNormOp>(op) && givesSquares(op);
+}
+
 static cuda::LaunchShape rmsNormShape(Operation *operation,
                                       const CudaTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
@@ -496,17 +557,20 @@ static cuda::LaunchShape rmsNormShape(Operation *operation,
 /// result to `text`; gives the object that stores an element.
 template <typename Op>
 static std::string addEpilogue(CudaKernelText &text, Op op) {
+  auto nextNorm = cast<kernel::NextNormOpInterface>(op.getOperation());
+  addNextNorm(text, nextNorm);
   const std::string extras = addExtras(text, op.getExtras());
   const StringRef element = elementOf(op.getResult());
-  text.parameters.push_back(resultOf(op.getResult()));
   const int64_t width = widthOf(op.getResult());
   if (op.getEpilogue().empty())
-    return llvm::formatv("StoreRows<{0}{1}>{{out}", width,
-                         element == "float" ? "" : ", " + element.str());
+    return addResults(
+        text, nextNorm,
+        llvm::formatv("StoreRows<{0}{1}>{{out}", width,
+                      element == "float" ? "" : ", " + element.str()));
   text.parts =
       functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                   std::to_string(width), functorStyle, element);
-  return "Epilogue{" + extras + "out}";
+  return addResults(text, nextNorm, "Epilogue{" + extras + "out}");
 }
 
 static CudaKernelText rmsNormText(Operation *operation,
@@ -531,7 +595,7 @@ static const Parameter inputsOfRanks = {"const float *const *", "inputs"};
 /// True of a sum in the order of the ranks.
 static bool isAllReduce(Operation *op) {
   auto sum = dyn_cast<kernel::AllReduceOp>(op);
-  return sum && !sum.getTree();
+  return sum && !sum.getTree() && givesSquares(op);
 }
 
 static cuda::LaunchShape allReduceShape(Operation *op,
@@ -649,7 +713,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
       {"qkv_products_wgmma", "gemm_sm90a.cuh",
        isProduct<QkvProductsOp, MatmulFamily::Wgmma>, productShape,
        qkvProductsText, wgmmaMaps},
-      {"rms_norm", "rowwise.cuh", isOp<RmsNormOp>, rmsNormShape, rmsNormText},
+      {"rms_norm", "rowwise.cuh", isRmsNorm, rmsNormShape, rmsNormText},
       {"rope_append", "kvcache.cuh", isOp<RopeAppendOp>, ropeAppendShape,
        ropeAppendText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>,

@@ -24,8 +24,12 @@ namespace llamac {
 /// more than `mostGemmStages` are more than memory delivers within its latency.
 static constexpr int fewestGemmStages = 2, mostGemmStages = 6;
 
-/// Shared memory beside the stages: whether a block is the last of a tile's.
-static constexpr int flagBytes = 16;
+/// Shared memory beside the stages: whether a block is the last of a tile's,
+/// and the scales of a norm that is shared with another product.
+static int besideStages(const cuda::GemmConfig &config) {
+  constexpr int flagBytes = 16;
+  return flagBytes + config.tileRows * 4;
+}
 
 /// Warps that a multiprocessor needs: of two on each scheduler one multiplies
 /// while the other unpacks, or waits for its operands.
@@ -73,8 +77,9 @@ static void setStages(Configs &configs, const GpuSpec &gpu) {
     bytes = std::max(bytes, cuda::gemmStageBytes(config));
   auto stagesOf = [&](int blocks) {
     const int shared =
-        std::min(gpu.blockSharedBytes - flagBytes,
-                 gpu.smSharedBytes / blocks - GpuSpec::blockReservedBytes);
+        std::min(gpu.blockSharedBytes,
+                 gpu.smSharedBytes / blocks - GpuSpec::blockReservedBytes) -
+        besideStages(configs[0]);
     return std::min(mostGemmStages, shared / bytes);
   };
   const int most =

@@ -31,6 +31,7 @@ namespace llamac::cuda {
 template <WgmmaConfig config, class Weights>
 struct WgmmaBatchMath : WgmmaOutputs<config> {
   using Ring = WgmmaRing<config>;
+  static constexpr bool rowsAreColumns = true;
   static constexpr int weights = config.weights;
   static constexpr int sumCount = config.batchRows / 2;
   /// Pairs of outputs that a lane has of each weight.
@@ -57,16 +58,16 @@ struct WgmmaBatchMath : WgmmaOutputs<config> {
   static LLAMAC_DEVICE constexpr int rowStep(int i) { return i / 2 * 8; }
   static LLAMAC_DEVICE constexpr int outputStep(int i) { return i % 2 * 8; }
 
-  template <class Epilogue>
-  LLAMAC_DEVICE void multiply(int rows, const ProductTile &tile,
-                              const Epilogue &epilogue,
-                              const ProductSplits &splits) {
+  template <class Norm, class Epilogue>
+  LLAMAC_DEVICE void
+  multiply(int rows, const ProductTile &tile, const Epilogue &epilogue,
+           const ProductSplits &splits, const float *scales) {
     float sums[weights][sumCount];
     if constexpr (wgmmaUnpacks(config))
       multiplyPacked(tile, sums);
     else
       multiplyBf16(tile, sums);
-    ProductResults<WgmmaBatchMath>(*this, rows, tile)
+    ProductResults<WgmmaBatchMath, Norm::isThere>(*this, rows, tile, scales)
         .give(epilogue, splits,
               [&](int w, int i) { return pairOfColumns(&sums[w][2 * i]); });
   }

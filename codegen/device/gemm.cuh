@@ -203,6 +203,10 @@ template <GemmConfig config> struct GemmMath {
   static constexpr WeightFormat format = config.format;
   static constexpr int operands = gemmWarpOutputs / 16;
   static constexpr int columns = gemmWarpRows(config) / 8; ///< Times eight.
+  static constexpr int threads = gemmThreads(config);
+  static constexpr int tileRows = config.tileRows;
+  static constexpr int tileOutputs = gemmTileOutputs(config);
+  static constexpr bool rowsAreColumns = true;
   static_assert(gemmWarpRows(config) % 16 == 0 && operands == 2);
 
   /// Pairs of outputs that a lane has of each weight.
@@ -210,11 +214,13 @@ template <GemmConfig config> struct GemmMath {
   static constexpr int batch = 8 / weights;
 
   const ProductPart &part;
+  unsigned char *stages;
   int output; ///< The lane's first pair in a tile.
   int row;    ///< Its row.
   float sums[operands][columns][4] = {};
 
-  LLAMAC_DEVICE explicit GemmMath(const ProductPart &part) : part(part) {
+  LLAMAC_DEVICE GemmMath(const ProductPart &part, unsigned char *stages)
+      : part(part), stages(stages) {
     const int g = laneIndex() / 4, t = laneIndex() % 4;
     output = warpOutput() + (g & ~1);
     row = warpRow() + 2 * t + g % 2;
@@ -248,6 +254,14 @@ template <GemmConfig config> struct GemmMath {
   LLAMAC_DEVICE long before(const ProductTile &) const { return part.before; }
   LLAMAC_DEVICE bool isLast(uint32_t *counter) const {
     return arrivesLast(counter, splits);
+  }
+  static LLAMAC_DEVICE void sync() { syncThreads(); }
+  static LLAMAC_DEVICE int thread() { return threadIdx.x; }
+  /// All slices are multiplied then.
+  LLAMAC_DEVICE float *exchange() const {
+    static_assert(tileOutputs / 16 * tileRows * 4 <=
+                  config.stages * gemmStageBytes(config));
+    return reinterpret_cast<float *>(stages);
   }
 
   /// Adds the products of the slice in a stage. `groups` are those of its two
@@ -295,11 +309,12 @@ template <GemmConfig> LLAMAC_DEVICE ProductPlace placeOfBlock() {
 /// Block `place` of part `part`, a product with packed matrices `weights`: what
 /// gemm() does in one block, also part of a launch that has several products
 /// (qkv.cuh).
-template <GemmConfig config, class Input, class Epilogue>
+template <GemmConfig config, class Input, class Epilogue, class Norm>
 LLAMAC_DEVICE void
 productBlock(const ProductPart &part, const ProductPlace &place, int rows,
              const Input *input, const void *const (&weights)[config.weights],
-             const Epilogue &epilogue, const ProductSplits &splits) {
+             const Epilogue &epilogue, const ProductSplits &splits,
+             const Norm &norm) {
   static_assert(isPackableDepth(config.format, config.depth));
   LLAMAC_SHARED_DYNAMIC(stages);
   const int number = static_cast<int>(place.block / config.splits);
@@ -313,7 +328,7 @@ productBlock(const ProductPart &part, const ProductPlace &place, int rows,
   const GemmLoader<config> loader(input, weights, tile, rows, stages);
 
   using Math = GemmMath<config>;
-  Math math(part);
+  Math math(part, stages);
   const int first =
       firstSliceOf(config.format, config.depth, config.splits, tile.split);
   const int end =
@@ -333,6 +348,7 @@ productBlock(const ProductPart &part, const ProductPlace &place, int rows,
 #pragma unroll
   for (int i = 0; i < config.stages - 1; ++i)
     loader.start(i, first + i, first + i >= end);
+  const float *const scales = scalesOf(norm, math, tile.firstRow, rows);
   int stage = 0, next = config.stages - 1;
 #pragma unroll 1
   for (int slice = first; slice < end; ++slice) {
@@ -350,7 +366,7 @@ productBlock(const ProductPart &part, const ProductPlace &place, int rows,
     math.multiply(inputs, inputs + gemmInputBytes(config), groups);
     stage = stage + 1 == config.stages ? 0 : stage + 1;
   }
-  ProductResults<Math>(math, rows, tile)
+  ProductResults<Math, Norm::isThere>(math, rows, tile, scales)
       .give(epilogue, splits, [&](int w, int i) { return math.sumOf(w, i); });
 }
 
@@ -358,14 +374,15 @@ productBlock(const ProductPart &part, const ProductPlace &place, int rows,
 /// packed weights: epilogue(row, column, acc...) gets every pair of outputs
 /// once; that of the last of an odd number is of no meaning. A launch of
 /// launchShape(config).
-template <GemmConfig config, class Input, class Epilogue>
+template <GemmConfig config, class Input, class Epilogue, class Norm = NoNorm>
 LLAMAC_DEVICE void
 gemm(int rows, const Input *input, const void *const (&weights)[config.weights],
-     const Epilogue &epilogue, const ProductSplits &splits = {}) {
+     const Epilogue &epilogue, const ProductSplits &splits = {},
+     const Norm &norm = {}) {
   productBlock<config>({config.outputs, gemmOutputs(config), 0,
                         static_cast<int>(gemmTiles(config)), 0},
                        placeOfBlock<config>(), rows, input, weights, epilogue,
-                       splits);
+                       splits, norm);
 }
 
 } // namespace llamac::cuda

@@ -44,6 +44,7 @@ namespace llamac::cuda {
 /// once.
 template <WgmmaConfig config> struct WgmmaMath : WgmmaOutputs<config> {
   using Ring = WgmmaRing<config>;
+  static constexpr bool rowsAreColumns = false;
   static constexpr int panelSums = config.panelOutputs / 2;
   static_assert(!wgmmaUnpacks(config));
 
@@ -68,10 +69,11 @@ template <WgmmaConfig config> struct WgmmaMath : WgmmaOutputs<config> {
     return i % rowPairs * 8;
   }
 
-  template <class Epilogue>
+  template <class Norm, class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const ProductTile &tile,
                               const Epilogue &epilogue,
-                              const ProductSplits &splits) {
+                              const ProductSplits &splits, const float *) {
+    static_assert(!Norm::isThere);
     float sums[config.panels * panelSums];
     const uint64_t first = slices.ring.weightsDescriptor();
     slices.multiply(tile, [&](int, uint64_t x, bool adds) {
@@ -82,7 +84,7 @@ template <WgmmaConfig config> struct WgmmaMath : WgmmaOutputs<config> {
       for (int k = 0; k < productSlice / 16; ++k)
         wgmmaBf16(sums, Ring::atStep(x, k), Ring::atStep(w, k), adds || k > 0);
     });
-    ProductResults<WgmmaMath>(*this, rows, tile)
+    ProductResults<WgmmaMath, false>(*this, rows, tile, nullptr)
         .give(epilogue, splits, [&](int w, int i) {
           const float *sum =
               &sums[w * panelSums + i % rowPairs * 4 + i / rowPairs * 2];
@@ -141,9 +143,11 @@ public:
 
   /// epilogue(row, column, acc...) gets every pair of outputs once; of several
   /// parts epilogueOfPart(epilogue, part) does. `input` is wgmmaInputMap's.
-  template <class Epilogue>
+  /// With `norm` there is one tile of rows.
+  template <class Epilogue, class Norm = NoNorm>
   LLAMAC_DEVICE void run(const TensorMap &input, const Epilogue &epilogue,
-                         const ProductSplits &splits = {}) const {
+                         const ProductSplits &splits = {},
+                         const Norm &norm = {}) const {
     if (warpIndex() < 4) {
       registersGive<wgmmaCopyRegisters>();
       if (threadIdx.x == 0) {
@@ -154,9 +158,9 @@ public:
       registersTake<wgmmaMathRegisters(config)>();
       if constexpr (config.batchRows != 0)
         multiply(WgmmaBatchMath<config, Weights>(ring, weights), epilogue,
-                 splits);
+                 splits, norm);
       else
-        multiply(WgmmaMath<config>(ring), epilogue, splits);
+        multiply(WgmmaMath<config>(ring), epilogue, splits, norm);
     }
     // The other block may still be told that a stage is free.
     if constexpr (config.cluster > 1) {
@@ -166,11 +170,14 @@ public:
   }
 
 private:
-  template <class Math, class Epilogue>
+  template <class Math, class Epilogue, class Norm>
   LLAMAC_DEVICE void multiply(Math math, const Epilogue &epilogue,
-                              const ProductSplits &splits) const {
+                              const ProductSplits &splits,
+                              const Norm &norm) const {
+    const float *const scales = scalesOf(norm, math, 0, rows);
     eachTile([&](const ProductTile &tile) {
-      math.multiply(rows, tile, epilogueOfPart(epilogue, tile.part), splits);
+      math.template multiply<Norm>(
+          rows, tile, epilogueOfPart(epilogue, tile.part), splits, scales);
     });
   }
 

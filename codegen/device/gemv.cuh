@@ -240,7 +240,8 @@ template <GemvConfig config, class Rows, class Epilogue>
 LLAMAC_DEVICE void
 productBlock(const ProductPart &part, const ProductPlace &place, int rows,
              const Rows &input, const void *const (&weights)[config.weights],
-             const Epilogue &epilogue, const ProductSplits & = {}) {
+             const Epilogue &epilogue, const ProductSplits & = {},
+             const NoNorm & = {}) {
   const long outputs = part.outputs;
   using Warp = GemvWarp<config, CachedInput<config, Rows>>;
   const long first =

@@ -71,6 +71,10 @@ LLAMAC_CONSTEXPR int firstSliceOf(WeightFormat format, long depth, int splits,
   return first < slices ? first : slices;
 }
 
+/// Of a row that a product gives for a norm the sums of squares of so many
+/// columns each are stored: those of four operands of an MMA.
+constexpr int squareColumns = 64;
+
 /// How many of `turns` loads a lane starts before it uses the first: at most
 /// `most`, in batches of one size as far as that goes.
 LLAMAC_CONSTEXPR long batchOfTurns(long turns, long most) {

@@ -57,10 +57,11 @@ epilogueOfPart(QkvRows<query, key, value> epilogue, int part) {
 
 /// The block of one of the three products, by the packed weights of all three.
 /// A launch of launchShape(config).
-template <QkvConfig config, class Rows, class Epilogue>
+template <QkvConfig config, class Rows, class Epilogue, class Norm = NoNorm>
 LLAMAC_DEVICE void qkv(int rows, const Rows &input,
                        const void *const (&weights)[3], Epilogue epilogue,
-                       const ProductSplits &splits = {}) {
+                       const ProductSplits &splits = {},
+                       const Norm &norm = {}) {
   constexpr auto query = config.query, key = config.key, value = config.value;
   constexpr LaunchShape of[] = {launchShape(query), launchShape(key),
                                 launchShape(value)};
@@ -85,7 +86,7 @@ LLAMAC_DEVICE void qkv(int rows, const Rows &input,
   auto make = [&]<auto product>(long outputs, long before, int tilesBefore,
                                 const void *weight) {
     productBlock<product>({outputs, all, before, allTiles, tilesBefore}, place,
-                          rows, input, {weight}, epilogue, splits);
+                          rows, input, {weight}, epilogue, splits, norm);
   };
   if constexpr (query.format == key.format && key.format == value.format)
     make.template operator()<query>(

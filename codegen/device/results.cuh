@@ -13,6 +13,10 @@
 // depth of one. Each stores its sums; the last to come adds up all of them, in
 // the order of the depth: a result has the same bits whoever comes last.
 //
+// Two products may share a norm between them: the first stores its results
+// times the gain, and sums of squares of each row; the second multiplies what
+// it sums by one number for a row.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_CODEGEN_DEVICE_RESULTS_CUH
@@ -56,6 +60,63 @@ struct ProductSplits {
   uint32_t *counters = nullptr;
 };
 
+/// The input of a product is no other's result under a norm.
+struct NoNorm {
+  static constexpr bool isThere = false;
+};
+
+/// It is one that ForNextNorm stored: rows of `depth`.
+template <long depth> struct SquaresNorm {
+  static constexpr bool isThere = true;
+  const float *squares; ///< [rows][depth / squareColumns].
+  float eps;
+
+  /// Stores the scales of `tileRows` rows from `firstRow` on, of the `rows`
+  /// that there are, to `scales`; `thread` is one of `threads`. Eight lanes add
+  /// up a row, and have all their loads on the way at a time.
+  template <int tileRows, int threads>
+  LLAMAC_DEVICE void store(float *scales, int thread, int firstRow,
+                           int rows) const {
+    constexpr int parts = depth / squareColumns, lanes = 8;
+    constexpr int step = threads / lanes;
+    constexpr int turns = divideUp(tileRows, step);
+    float sums[turns] = {};
+#pragma unroll
+    for (int i = 0; i < turns; ++i) {
+      const int row = minOf(firstRow + i * step + thread / lanes, rows - 1);
+#pragma unroll
+      for (int part = 0; part < parts; part += lanes)
+        if (parts % lanes == 0 || part + thread % lanes < parts)
+          sums[i] += squares[long(row) * parts + part + thread % lanes];
+    }
+#pragma unroll
+    for (int i = 0; i < turns; ++i) {
+#pragma unroll
+      for (int by = 1; by < lanes; by *= 2)
+        sums[i] += shuffleXor(sums[i], by);
+      const int row = i * step + thread / lanes;
+      if (thread % lanes == 0 && row < tileRows)
+        scales[row] = normScale<depth>(sums[i], eps);
+    }
+  }
+};
+
+/// The scales of the rows of a tile, which `math` multiplies; null without a
+/// norm. To be called once in a kernel.
+template <class Math, class Norm>
+LLAMAC_DEVICE const float *scalesOf(const Norm &norm, const Math &math,
+                                    int firstRow, int rows) {
+  if constexpr (Norm::isThere) {
+    LLAMAC_SHARED(scales, float[Math::tileRows]);
+    norm.template store<Math::tileRows, Math::threads>(scales, math.thread(),
+                                                       firstRow, rows);
+    math.sync();
+    return scales;
+  } else {
+    return nullptr;
+  }
+}
+
 /// The sums of an MMA with weights as its 16 rows: a lane has two neighbouring
 /// rows of the input, in one output. It exchanges one of them with the lane of
 /// the output beside it: of lane (g, t), row 2t + g % 2 of outputs g & ~1 and
@@ -73,7 +134,14 @@ LLAMAC_DEVICE F32x2 pairOfColumns(const float *sums) {
 /// Math::splits blocks share a tile; a row has math.allOutputs() outputs, a
 /// whole number of pairs, of all parts, math.before(tile) ahead of the tile's
 /// part; and math.isLast(counter) holds in the last of the blocks.
-template <class Math> struct ProductResults {
+///
+/// Where rows are the columns of MMAs, Math::rowsAreColumns, a norm may be
+/// shared. Then Math::threads threads, of which the caller is math.thread(),
+/// multiply a tile of Math::tileRows rows and Math::tileOutputs outputs,
+/// math.sync() is a barrier of them, and math.exchange() is shared memory for
+/// [tileOutputs / 16][tileRows] floats. With `scales` the sums of a row are
+/// multiplied by one number before they go to the epilogue.
+template <class Math, bool scales> struct ProductResults {
   static constexpr int weights = Math::weights;
   static constexpr int splits = Math::splits;
   static constexpr int pairs = Math::pairs;
@@ -86,13 +154,15 @@ template <class Math> struct ProductResults {
   int outputsBehind;
   const Math &math;
   const ProductTile &tile;
+  int rows;
+  const float *scaleOfRow; ///< Of the tile; shared memory.
 
   LLAMAC_DEVICE ProductResults(const Math &math, int rows,
-                               const ProductTile &tile)
+                               const ProductTile &tile, const float *scaleOfRow)
       : row(tile.firstRow + math.row), column(tile.firstOutput + math.output),
         rowsBehind(rows - row),
         outputsBehind(static_cast<int>(tile.outputs - column)), math(math),
-        tile(tile) {}
+        tile(tile), rows(rows), scaleOfRow(scaleOfRow) {}
 
   /// Finishes the tile, or the block's split of it: sumOf(w, i) is what the
   /// lane has of weight `w` for its pair `i`; whole warps call it.
@@ -133,6 +203,13 @@ private:
   LLAMAC_DEVICE void finish(const Epilogue &epilogue, const Load &load) const {
     F32x2 sums[batch][weights];
     load.template operator()<first>(sums);
+    if constexpr (scales)
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+#pragma unroll
+        for (int w = 0; w < weights; ++w)
+          sums[i][w] = sums[i][w] *
+                       splat(scaleOfRow[math.row + Math::rowStep(first + i)]);
     // Registers that are only written where a pair is there would be live from
     // the kernel's beginning on.
     ExtrasOf<Epilogue> extras[batch] = {};
@@ -140,13 +217,63 @@ private:
       extras[i - first] = extrasOf(epilogue, row + Math::rowStep(i),
                                    column + Math::outputStep(i));
     });
-    eachPair<first>([&](int i) {
-      applyEpilogue(epilogue, row + Math::rowStep(i),
-                    column + Math::outputStep(i), sums[i - first],
-                    extras[i - first]);
-    });
+    auto apply = [&](int i) {
+      return applyEpilogue(epilogue, row + Math::rowStep(i),
+                           column + Math::outputStep(i), sums[i - first],
+                           extras[i - first]);
+    };
+    if constexpr (TakesSquares<Epilogue>) {
+      F32x2 results[batch] = {};
+      eachPair<first>([&](int i) { results[i - first] = apply(i); });
+      squareResults<first>(results);
+    } else {
+      eachPair<first>(apply);
+    }
     if constexpr (first + batch < pairs)
       finish<first + batch>(epilogue, load);
+    else if constexpr (TakesSquares<Epilogue>)
+      giveSquares(epilogue);
+  }
+
+  /// Squares of the results from pair `first` on: pairs 2i and 2i + 1 are of
+  /// one row, and of the 16 outputs of an MMA that four lanes have of it.
+  template <int first>
+  LLAMAC_DEVICE void squareResults(const F32x2 (&results)[batch]) const {
+    static_assert(Math::rowsAreColumns && batch % 2 == 0);
+    if constexpr (first == 0)
+      math.sync(); // What was there is read.
+#pragma unroll
+    for (int i = 0; i < batch; i += 2) {
+      float sum =
+          dot(results[i + 1], results[i + 1], dot(results[i], results[i], 0));
+      sum += shuffleXor(sum, 8);
+      sum += shuffleXor(sum, 16);
+      const int output = math.output + Math::outputStep(first + i);
+      if (laneIndex() < 8)
+        math.exchange()[output / 16 * Math::tileRows + math.row +
+                        Math::rowStep(first + i)] = sum;
+    }
+  }
+
+  /// Adds them up.
+  template <class Epilogue>
+  LLAMAC_DEVICE void giveSquares(const Epilogue &epilogue) const {
+    constexpr int tileRows = Math::tileRows;
+    constexpr int groups = Math::tileOutputs / squareColumns;
+    math.sync();
+    for (int i = math.thread(); i < groups * tileRows; i += Math::threads) {
+      const int inTile = i % tileRows;
+      const long output = tile.firstOutput + i / tileRows * squareColumns;
+      if (tile.firstRow + inTile >= rows || output >= tile.outputs)
+        continue;
+      const float *of =
+          math.exchange() + i / tileRows * (squareColumns / 16) * tileRows;
+      float sum = 0;
+#pragma unroll
+      for (int part = 0; part < squareColumns / 16; ++part)
+        sum += of[part * tileRows + inTile];
+      epilogue.storeSquares(tile.firstRow + inTile, output, sum);
+    }
   }
 
   /// Stores the block's sums of a tile, f32 [rows][splits][weights][outputs].

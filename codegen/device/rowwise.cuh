@@ -71,6 +71,26 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out,
   }
 }
 
+/// epilogue(row, column, value) by the lanes of a warp, which have neighbouring
+/// columns: those of which a norm gets the squares together.
+template <class Epilogue>
+LLAMAC_DEVICE void applyInRows(const Epilogue &epilogue, long row, long column,
+                               F32x2 value) {
+  const F32x2 acc[] = {value};
+  if constexpr (TakesSquares<Epilogue>) {
+    static_assert(squareColumns == 2 * 32);
+    const F32x2 result = applyEpilogue(epilogue, row, column, acc);
+    float sum = dot(result, result, 0);
+#pragma unroll
+    for (int by = 16; by > 0; by /= 2)
+      sum += shuffleXor(sum, by);
+    if (laneIndex() == 0)
+      epilogue.storeSquares(row, column, sum);
+  } else {
+    applyEpilogue(epilogue, row, column, acc);
+  }
+}
+
 /// Calls epilogue(row, column, y) for y = x / sqrt(mean(x^2) + eps) * gain of
 /// part `part` of `size` of row `row`, by all threads of a block. To be called
 /// once in a kernel.
@@ -87,9 +107,8 @@ LLAMAC_DEVICE void normalizePart(const NormRows<size> &input, long row,
   }
   const F32x2 scale = splat(input.scale(totalOfBlock(squares)));
   for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads)
-    applyEpilogue<1>(
-        epilogue, row, part * size + column,
-        {load2(from + column) * scale * load2(input.gain + column)});
+    applyInRows(epilogue, row, part * size + column,
+                load2(from + column) * scale * load2(input.gain + column));
 }
 
 /// The norm of every part of `size` of each row. A launch of rmsNormShape().
@@ -132,7 +151,7 @@ LLAMAC_DEVICE void allReduce(const float *const *inputs,
 #pragma unroll
     for (int rank = 1; rank < ranks; ++rank)
       sum = sum + load2(inputs[rank] + at);
-    applyEpilogue<1>(epilogue, row, column, {sum});
+    applyInRows(epilogue, row, column, sum);
   });
 }
 

@@ -14,6 +14,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_VMATH_CUH
 #define LLAMAC_CODEGEN_DEVICE_VMATH_CUH
 
+#include "llamac/launch_shape.h"
 #include "llamac/ptx.cuh"
 
 namespace llamac::cuda {
@@ -74,7 +75,8 @@ LLAMAC_DEVICE void store2(LaneBFloat16 *p, F32x2 value) {
 
 /// Columns `column`, which is even, and `column + 1` of a row of a matrix
 /// [rows][width]. Rows of an odd width begin anywhere, and their last column
-/// has a neighbour that is 0 and is not stored.
+/// has a neighbour that is 0 and is not stored. What is stored is returned as
+/// it was before it was rounded.
 template <long width>
 LLAMAC_DEVICE F32x2 loadPair(const float *matrix, long row, long column) {
   const float *at = matrix + row * width + column;
@@ -84,20 +86,22 @@ LLAMAC_DEVICE F32x2 loadPair(const float *matrix, long row, long column) {
     return {at[0], column + 1 < width ? at[1] : 0.0f};
 }
 template <long width>
-LLAMAC_DEVICE void storePair(BFloat16 *matrix, long row, long column,
-                             F32x2 value) {
+LLAMAC_DEVICE F32x2 storePair(BFloat16 *matrix, long row, long column,
+                              F32x2 value) {
   static_assert(width % 2 == 0);
   store2(matrix + row * width + column, value);
+  return value;
 }
 template <long width>
-LLAMAC_DEVICE void storePair(LaneBFloat16 *matrix, long row, long column,
-                             F32x2 value) {
+LLAMAC_DEVICE F32x2 storePair(LaneBFloat16 *matrix, long row, long column,
+                              F32x2 value) {
   static_assert(width % 16 == 0);
   store2(matrix + row * width + column, value);
+  return value;
 }
 template <long width>
-LLAMAC_DEVICE void storePair(float *matrix, long row, long column,
-                             F32x2 value) {
+LLAMAC_DEVICE F32x2 storePair(float *matrix, long row, long column,
+                              F32x2 value) {
   float *at = matrix + row * width + column;
   if constexpr (width % 2 == 0) {
     store2(at, value);
@@ -106,6 +110,7 @@ LLAMAC_DEVICE void storePair(float *matrix, long row, long column,
     if (column + 1 < width)
       at[1] = value.y;
   }
+  return value;
 }
 
 constexpr float log2e = 1.44269504f;
@@ -147,25 +152,26 @@ using ExtrasOf =
 /// epilogue(row, column, acc...) with the result of each weight, and with its
 /// extras, if it has some.
 template <int weights, class Epilogue>
-LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
+LLAMAC_DEVICE auto applyEpilogue(const Epilogue &epilogue, long row,
                                  long column, const F32x2 (&acc)[weights],
                                  const ExtrasOf<Epilogue> &extras) {
   static_assert(weights <= 2);
   auto apply = [&](auto... results) {
     if constexpr (LoadsExtras<Epilogue>)
-      epilogue(row, column, results..., extras);
+      return epilogue(row, column, results..., extras);
     else
-      epilogue(row, column, results...);
+      return epilogue(row, column, results...);
   };
   if constexpr (weights == 1)
-    apply(acc[0]);
+    return apply(acc[0]);
   else
-    apply(acc[0], acc[1]);
+    return apply(acc[0], acc[1]);
 }
 template <int weights, class Epilogue>
-LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
+LLAMAC_DEVICE auto applyEpilogue(const Epilogue &epilogue, long row,
                                  long column, const F32x2 (&acc)[weights]) {
-  applyEpilogue(epilogue, row, column, acc, extrasOf(epilogue, row, column));
+  return applyEpilogue(epilogue, row, column, acc,
+                       extrasOf(epilogue, row, column));
 }
 
 /// An epilogue that keeps results as they are, or rounds them to bf16: rows of
@@ -173,8 +179,8 @@ LLAMAC_DEVICE void applyEpilogue(const Epilogue &epilogue, long row,
 template <long width, class Result = float> struct StoreRows {
   Result *out;
 
-  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
-    storePair<width>(out, row, column, acc);
+  LLAMAC_DEVICE F32x2 operator()(long row, long column, F32x2 acc) const {
+    return storePair<width>(out, row, column, acc);
   }
 };
 
@@ -192,6 +198,41 @@ template <long width> struct AddRows {
   }
 };
 
+/// An epilogue that gives what `epilogue` does, rows of `width`, to a norm too:
+/// rounded to bf16 behind a product with the gain, and the sums of squares of
+/// each squareColumns columns, which who has them adds up.
+template <long width, class Epilogue, class Rounded> struct ForNextNorm {
+  static_assert(width % squareColumns == 0);
+  Epilogue epilogue;
+  const float *gain; ///< [width].
+  Rounded *rounded;
+  float *squares; ///< [rows][width / squareColumns].
+
+  struct Extras {
+    ExtrasOf<Epilogue> own;
+    F32x2 gain;
+  };
+  LLAMAC_DEVICE Extras load(long row, long column) const {
+    return {extrasOf(epilogue, row, column), load2(gain + column)};
+  }
+  LLAMAC_DEVICE F32x2 operator()(long row, long column, F32x2 acc,
+                                 const Extras &extras) const {
+    const F32x2 results[] = {acc};
+    const F32x2 value =
+        applyEpilogue(epilogue, row, column, results, extras.own);
+    storePair<width>(rounded, row, column, value * extras.gain);
+    return value;
+  }
+  LLAMAC_DEVICE void storeSquares(long row, long column, float sum) const {
+    squares[(row * width + column) / squareColumns] = sum;
+  }
+};
+
+/// Takes the sums of squares of its results.
+template <class Epilogue>
+concept TakesSquares =
+    requires(const Epilogue &epilogue) { epilogue.storeSquares(0l, 0l, 0.0f); };
+
 /// The input of a product as it is: f32 [rows][depth], depth apart.
 template <long depth> struct InputRows {
   static constexpr bool normalises = false;
@@ -199,6 +240,12 @@ template <long depth> struct InputRows {
 
   LLAMAC_DEVICE const float *row(long index) const { return x + index * depth; }
 };
+
+/// 1 / sqrt(mean of squares + eps) of a row of `depth`.
+template <long depth>
+LLAMAC_DEVICE float normScale(float sumOfSquares, float eps) {
+  return rsqrtApprox(sumOfSquares / static_cast<float>(depth) + eps);
+}
 
 /// The input of a product under RMSNorm: x / sqrt(mean(x^2) + eps) * gain. A
 /// product multiplies by the gain before it sums, and by the rest, one number
@@ -211,7 +258,7 @@ template <long depth> struct NormRows {
 
   LLAMAC_DEVICE const float *row(long index) const { return x + index * depth; }
   LLAMAC_DEVICE float scale(float sumOfSquares) const {
-    return rsqrtApprox(sumOfSquares / static_cast<float>(depth) + eps);
+    return normScale<depth>(sumOfSquares, eps);
   }
 };
 

@@ -125,6 +125,16 @@ LLAMAC_CONSTEXPR int wgmmaSharedBytes(const WgmmaConfig &config) {
   return config.stages * wgmmaStageBytes(config);
 }
 
+/// Where rows are columns of wgmma: of a product that gives a norm squares, the
+/// sums of 16 outputs of each row of a tile; of one that takes them, the scales
+/// of the rows.
+LLAMAC_CONSTEXPR int wgmmaExchangeBytes(const WgmmaConfig &config) {
+  return wgmmaTileOutputs(config) / 16 * config.batchRows * 4;
+}
+LLAMAC_CONSTEXPR int wgmmaScalesBytes(const WgmmaConfig &config) {
+  return config.batchRows * 4;
+}
+
 /// Outputs of all parts, a whole number of pairs.
 LLAMAC_CONSTEXPR long wgmmaOutputs(const WgmmaConfig &config) {
   return roundUp(config.parts[0] + config.parts[1] + config.parts[2], 2);

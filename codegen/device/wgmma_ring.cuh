@@ -164,7 +164,18 @@ template <WgmmaConfig config, class Weights> struct WgmmaLoader {
 template <WgmmaConfig config> struct WgmmaOutputs {
   static constexpr int weights = config.weights;
   static constexpr int splits = config.splits;
+  static constexpr int threads = wgmmaMathWarpsOf(config) * 32;
+  static constexpr int tileRows = wgmmaTileRows(config);
+  static constexpr int tileOutputs = wgmmaTileOutputs(config);
 
+  static LLAMAC_DEVICE int thread() {
+    return threadIdx.x - (wgmmaProductThreads(config) - threads);
+  }
+  static LLAMAC_DEVICE void sync() { barrierSync(1, threads); }
+  static LLAMAC_DEVICE float *exchange() {
+    LLAMAC_SHARED(sums, float[wgmmaExchangeBytes(config) / 4]);
+    return sums;
+  }
   static LLAMAC_DEVICE constexpr long allOutputs() {
     return wgmmaOutputs(config);
   }
@@ -174,10 +185,7 @@ template <WgmmaConfig config> struct WgmmaOutputs {
                             : config.parts[0] + config.parts[1];
   }
   static LLAMAC_DEVICE bool isLast(uint32_t *counter) {
-    constexpr int threads = wgmmaMathWarpsOf(config) * 32;
-    return arrivesLast(counter, splits,
-                       threadIdx.x == wgmmaProductThreads(config) - threads,
-                       [] { barrierSync(1, threads); });
+    return arrivesLast(counter, splits, thread() == 0, sync);
   }
 };
 

@@ -28,7 +28,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -116,17 +118,48 @@ static absl::StatusOr<Tensor> mapScalars(OpCall &call, Region &region,
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The input of a product, operand 0; normalised into `storage` by the weight
-/// at operand `norm` when `eps` is given.
+/// The rows of `x` over the root of the mean of their squares, whose sums
+/// `squares` has, and of eps.
+static Tensor divideByRoots(Tensor x, const Tensor &squares, double eps) {
+  const int64_t width = x.shape[1], parts = squares.shape[1];
+  for (int64_t row = 0; row < x.shape[0]; ++row) {
+    const float *of = &squares.data[row * parts];
+    const double mean =
+        std::accumulate(of, of + parts, 0.0) / static_cast<double>(width);
+    const double factor = 1 / std::sqrt(mean + eps);
+    for (float &value : MutableArrayRef(x.data).slice(row * width, width))
+      value = static_cast<float>(value * factor);
+  }
+  return x;
+}
+
+/// The input of a product, operand 0; normalised into `storage` by operand
+/// `norm` when `eps` is given.
 static absl::StatusOr<const Tensor *>
 inputRows(OpCall &call, unsigned norm, FloatAttr eps,
           std::optional<Tensor> &storage) {
   if (!eps)
     return &call.tensor(0);
+  if (std::holds_alternative<Tensor>(*call.operands[norm])) {
+    storage = divideByRoots(call.tensor(0), call.tensor(norm),
+                            eps.getValueAsDouble());
+    return &*storage;
+  }
   LLAMAC_ASSIGN_OR_RETURN(storage,
                           normaliseRows(call, call.tensor(0), call.weight(norm),
                                         eps.getValueAsDouble()));
   return &*storage;
+}
+
+/// The sums of squares of `parts` equal parts of each row of `x`.
+static Tensor squaresOf(const Tensor &x, int64_t parts) {
+  Tensor squares({x.shape[0], parts});
+  const int64_t size = x.shape[1] / parts;
+  for (auto [i, sum] : llvm::enumerate(squares.data)) {
+    const float *of = &x.data[i * size];
+    sum = static_cast<float>(std::inner_product(of, of + size, of, 0.0));
+  }
+  return squares;
 }
 
 /// Adds operands `first` and on to `inputs`; `repeated`, which lasts as long,
@@ -148,10 +181,29 @@ static absl::Status addElements(OpCall &call, unsigned first,
   return absl::OkStatus();
 }
 
+/// Gives `result`, and what the next norm gets of it where its op has the
+/// weights of one, operand `nextNorm`.
+static absl::Status giveForNextNorm(OpCall &call, Tensor result,
+                                    unsigned nextNorm) {
+  auto op = cast<kernel::NextNormOpInterface>(call.op);
+  if (!op.getNextNorm())
+    return call.give(std::move(result));
+  LLAMAC_ASSIGN_OR_RETURN(
+      Tensor rounded, repeatRow(call, call.weight(nextNorm), result.shape[0]));
+  std::transform(rounded.data.begin(), rounded.data.end(), result.data.begin(),
+                 rounded.data.begin(), std::multiplies<>());
+  const auto squaresType = cast<RankedTensorType>(op.getSquares().getType());
+  Tensor squares = squaresOf(result, squaresType.getDimSize(1));
+  (void)call.give(std::move(result));
+  (void)call.give(std::move(rounded));
+  return call.give(std::move(squares));
+}
+
 template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
   const unsigned weights = op.getWeights().size();
-  const unsigned firstExtra = 1 + weights + (op.getNormWeight() ? 1 : 0);
+  const unsigned nextNorm = 1 + weights + (op.getNorm() ? 1 : 0);
+  const unsigned firstExtra = nextNorm + (op.getNextNorm() ? 1 : 0);
   std::optional<Tensor> normalised;
   LLAMAC_ASSIGN_OR_RETURN(
       const Tensor *input,
@@ -168,38 +220,43 @@ template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   std::vector<Tensor> repeated;
   LLAMAC_RETURN_IF_ERROR(
       addElements(call, firstExtra, scalars, repeated, products[0].shape[0]));
-  return call.give(mapScalars(call, op.getEpilogue(), scalars));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
+                          mapScalars(call, op.getEpilogue(), scalars));
+  return giveForNextNorm(call, std::move(result), nextNorm);
 }
 
-/// Gives what `epilogue`, which may be empty, makes of `rows` and of operands
-/// `firstExtra` and on.
+/// Gives what `epilogue`, which may be empty, makes of `rows` and of the
+/// operands behind number `nextNorm`, or from it on without a next norm.
 static absl::Status giveWithEpilogue(OpCall &call, Tensor rows,
-                                     Region &epilogue, unsigned firstExtra) {
-  if (epilogue.empty())
-    return call.give(std::move(rows));
-  SmallVector<const Tensor *> scalars = {&rows};
-  std::vector<Tensor> repeated;
-  LLAMAC_RETURN_IF_ERROR(
-      addElements(call, firstExtra, scalars, repeated, rows.shape[0]));
-  return call.give(mapScalars(call, epilogue, scalars));
+                                     Region &epilogue, unsigned nextNorm) {
+  if (!epilogue.empty()) {
+    auto op = cast<kernel::NextNormOpInterface>(call.op);
+    const unsigned firstExtra = nextNorm + (op.getNextNorm() ? 1 : 0);
+    SmallVector<const Tensor *> scalars = {&rows};
+    std::vector<Tensor> repeated;
+    LLAMAC_RETURN_IF_ERROR(
+        addElements(call, firstExtra, scalars, repeated, rows.shape[0]));
+    LLAMAC_ASSIGN_OR_RETURN(rows, mapScalars(call, epilogue, scalars));
+  }
+  return giveForNextNorm(call, std::move(rows), nextNorm);
 }
 
 template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
-  enum { Input, Weight, FirstExtra };
+  enum { Input, Weight, NextNorm };
   auto op = cast<kernel::RmsNormOp>(call.op);
   LLAMAC_ASSIGN_OR_RETURN(Tensor normalised,
                           normaliseRows(call, call.tensor(Input),
                                         call.weight(Weight),
                                         op.getEps().convertToDouble()));
   return giveWithEpilogue(call, std::move(normalised), op.getEpilogue(),
-                          FirstExtra);
+                          NextNorm);
 }
 
 template <> absl::Status compute<kernel::AllReduceOp>(OpCall &call) {
   auto op = cast<kernel::AllReduceOp>(call.op);
   LLAMAC_ASSIGN_OR_RETURN(Tensor sum, sumOfRanks(call, op.getRanks()));
   return giveWithEpilogue(call, std::move(sum), op.getEpilogue(),
-                          /*firstExtra=*/1);
+                          /*nextNorm=*/1);
 }
 
 template <> absl::Status compute<kernel::PointwiseOp>(OpCall &call) {
@@ -267,7 +324,7 @@ template <> absl::Status compute<kernel::RopeAppendOp>(OpCall &call) {
 template <> absl::Status compute<kernel::QkvOp>(OpCall &call) {
   enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
   auto op = cast<kernel::QkvOp>(call.op);
-  const unsigned firstBias = op.getNormWeight() ? NormWeight + 1 : NormWeight;
+  const unsigned firstBias = op.getNorm() ? NormWeight + 1 : NormWeight;
   const unsigned table = firstBias + op.getBiases().size();
   std::optional<Tensor> normalised;
   LLAMAC_ASSIGN_OR_RETURN(

@@ -107,13 +107,32 @@ static void addElementwise(Cost &cost, const CostStep &step,
       cost.inputBytes += step.rows * rowBytes(operand);
 }
 
-/// Adds the norm of each row of `width`, where there is one.
-static void addNorm(Cost &cost, const CostStep &step, Value weight,
-                    int64_t width) {
-  if (!weight)
+/// Adds the norm of each row of `width`, where there is one. Of a norm of which
+/// the squares are known its sum of parts, division, eps and root are left, and
+/// a product for each of `outputs` results.
+static void addNorm(Cost &cost, const CostStep &step, Value norm, int64_t width,
+                    int64_t outputs) {
+  if (!norm)
     return;
-  cost.weightBytes += step.weightBytes(weight.getType());
-  cost.flops += step.rows * normFlops(width);
+  if (cast<RankedTensorType>(norm.getType()).getRank() == 1) {
+    cost.weightBytes += step.weightBytes(norm.getType());
+    cost.flops += step.rows * normFlops(width);
+    return;
+  }
+  cost.inputBytes += step.rows * rowBytes(norm);
+  cost.flops += step.rows * (widthOf(norm) + 3 + outputs);
+}
+
+/// Adds what `op` gives for the norm that comes next: a product, a square and a
+/// sum for each element of its result.
+static void addNextNorm(Cost &cost, const CostStep &step, Operation *op) {
+  auto maker = cast<NextNormOpInterface>(op);
+  if (!maker.getNextNorm())
+    return;
+  cost.weightBytes += step.weightBytes(maker.getNextNorm().getType());
+  cost.outputBytes +=
+      step.rows * rowBytes({maker.getRounded(), maker.getSquares()});
+  cost.flops += step.rows * 3 * widthOf(maker.getRounded());
 }
 
 /// R rows of the table; the result, [R, width]; cosines and sines, where it
@@ -147,6 +166,7 @@ Cost RmsNormOp::cost(const CostStep &step) {
             .flops = step.rows *
                      (normFlops(width) + width * scalarFlops(getEpilogue()))};
   addElementwise(cost, step, getExtras());
+  addNextNorm(cost, step, *this);
   return cost;
 }
 
@@ -168,7 +188,8 @@ Cost MatmulOp::cost(const CostStep &step) {
             .flops = step.rows * widthOf(getResult()) *
                      (2 * depth * weights + scalarFlops(getEpilogue()))};
   addElementwise(cost, step, getExtras());
-  addNorm(cost, step, getNormWeight(), depth);
+  addNorm(cost, step, getNorm(), depth, weights * widthOf(getResult()));
+  addNextNorm(cost, step, *this);
   return cost;
 }
 
@@ -189,7 +210,7 @@ Cost RopeAppendOp::cost(const CostStep &step) {
       .flops =
           step.rows * rotationFlops(widthOf(getQuery()), widthOf(getKey()))};
   for (auto [norm, normalised] : llvm::zip(getNorms(), getOperands()))
-    addNorm(cost, step, norm, widthOf(normalised));
+    addNorm(cost, step, norm, widthOf(normalised), /*outputs=*/0);
   return cost;
 }
 
@@ -216,7 +237,7 @@ Cost QkvOp::cost(const CostStep &step) {
   addElementwise(cost, step, getBiases());
   if (!getBiases().empty())
     cost.flops += step.rows * outputs;
-  addNorm(cost, step, getNormWeight(), depth);
+  addNorm(cost, step, getNorm(), depth, outputs);
   return cost;
 }
 
@@ -228,9 +249,11 @@ Cost QkvProductsOp::cost(const CostStep &step) {
                 step.rows * rowBytes({getQuery(), getKey(), getValue()})};
   for (Value weight : {getQueryWeight(), getKeyWeight(), getValueWeight()})
     cost.weightBytes += step.weightBytes(weight.getType());
+  int64_t outputs = 0;
   for (Value result : getResults())
-    cost.flops += step.rows * 2 * depth * widthOf(result);
-  addNorm(cost, step, getNormWeight(), depth);
+    outputs += widthOf(result);
+  cost.flops = step.rows * 2 * depth * outputs;
+  addNorm(cost, step, getNorm(), depth, outputs);
   return cost;
 }
 
@@ -284,6 +307,7 @@ Cost AllReduceOp::cost(const CostStep &step) {
             .flops =
                 step.rows * width * (ranks - 1 + scalarFlops(getEpilogue()))};
   addElementwise(cost, step, getExtras());
+  addNextNorm(cost, step, *this);
   return cost;
 }
 

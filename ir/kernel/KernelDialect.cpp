@@ -14,6 +14,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "ir/kernel/KernelDialect.cpp.inc"
@@ -210,16 +211,53 @@ static LogicalResult checkElementwise(Operation *op, OperandRange operands,
   return success();
 }
 
+/// Rows of `width` have `parts` equal parts, of which `what` has the squares.
+static LogicalResult checkParts(Operation *op, StringRef what, int64_t parts,
+                                int64_t width) {
+  if (width % parts == 0)
+    return success();
+  return op->emitOpError() << what << " has squares of " << parts
+                           << " parts, expected a divisor of " << width;
+}
+
+/// What `op` gives for the norm that comes next.
+static LogicalResult checkNextNorm(NextNormOpInterface op) {
+  const size_t results = op.getNextNorm() ? 3 : 1;
+  if (op->getNumResults() != results)
+    return op.emitOpError()
+           << "gives " << op->getNumResults() << " results, expected "
+           << results << (op.getNextNorm() ? " with" : " without")
+           << " a next norm";
+  if (!op.getNextNorm())
+    return success();
+  const auto result = cast<RankedTensorType>(op->getResult(0).getType());
+  const auto rounded = cast<RankedTensorType>(op.getRounded().getType());
+  if (!result.getElementType().isF32() || !rounded.getElementType().isBF16() ||
+      rounded.getShape() != result.getShape() ||
+      !getElementTypeOrSelf(op.getSquares()).isF32())
+    return op->emitOpError()
+           << "gives " << op->getResultTypes()
+           << " with a next norm, expected rows in f32, the same rows in bf16 "
+              "and squares in f32";
+  const int64_t width = result.getDimSize(1);
+  if (failed(checkSizes(
+          op, {{"next norm's size", sizeOf(op.getNextNorm(), 0), width}})))
+    return failure();
+  return checkParts(op, "third result", sizeOf(op.getSquares(), 1), width);
+}
+
 /// The epilogue of `op`, which may be left out, takes an accumulator and
 /// `extras`.
 template <typename Op> static LogicalResult checkOptionalEpilogue(Op op) {
+  if (failed(checkNextNorm(cast<NextNormOpInterface>(op.getOperation()))))
+    return failure();
   if (op.getEpilogue().empty())
     return op.getExtras().empty()
                ? success()
                : op.emitOpError("has extra operands and no epilogue");
   if (!llvm::hasSingleElement(op.getEpilogue()))
     return op.emitOpError("epilogue has more than one block");
-  if (failed(checkElementwise(op, op.getExtras(), op.getType())))
+  if (failed(checkElementwise(op, op.getExtras(), op.getResult().getType())))
     return failure();
   return checkScalarRegion(op, op.getEpilogue(), 1 + op.getExtras().size());
 }
@@ -245,14 +283,23 @@ LogicalResult AllGatherOp::verifySized() {
                              sizeOf(getInput(), 1) * ranks}});
 }
 
-/// A norm weight and eps go together; the weight is [width].
-static LogicalResult checkNorm(Operation *op, Value weight, bool hasEps,
-                               int64_t width) {
-  if (static_cast<bool>(weight) != hasEps)
-    return op->emitOpError("needs both a norm weight and eps, or neither");
-  if (!weight)
+/// A norm and eps go together; the norm is its weights, [width], or sums of
+/// squares of equal parts of each of the rows of operand 0.
+static LogicalResult checkNorm(Operation *op, Value norm, bool hasEps) {
+  if (static_cast<bool>(norm) != hasEps)
+    return op->emitOpError("needs both a norm and eps, or neither");
+  if (!norm)
     return success();
-  return checkSizes(op, {{"norm weight's size", sizeOf(weight, 0), width}});
+  const auto input = cast<RankedTensorType>(op->getOperand(0).getType());
+  const auto type = cast<RankedTensorType>(norm.getType());
+  const int64_t width = input.getDimSize(1);
+  if (type.getRank() == 1)
+    return checkSizes(op, {{"norm weight's size", type.getDimSize(0), width}});
+  if (type.getDimSize(0) != input.getDimSize(0))
+    return op->emitOpError()
+           << "norm is " << type << ", expected weights of " << width
+           << " numbers, or squares of the rows of " << input;
+  return checkParts(op, "norm", type.getDimSize(1), width);
 }
 
 LogicalResult MatmulOp::verifySized() {
@@ -268,12 +315,13 @@ LogicalResult MatmulOp::verifySized() {
   if (failed(checkSizes(*this, {{"weight's columns", sizeOf(weight, 1), depth},
                                 {"weight's rows", sizeOf(weight, 0),
                                  sizeOf(getResult(), 1)}})) ||
-      failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
+      failed(checkNorm(*this, getNorm(), getEps().has_value())))
     return failure();
   if (depth % static_cast<int64_t>(getLeaves().value_or(1)) != 0)
     return emitOpError() << "cuts " << depth << " columns into " << *getLeaves()
                          << " leaves, which do not divide them";
-  if (failed(checkElementwise(*this, getExtras(), getType())))
+  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))) ||
+      failed(checkElementwise(*this, getExtras(), getResult().getType())))
     return failure();
   return checkScalarRegion(*this, getEpilogue(),
                            getWeights().size() + getExtras().size());
@@ -326,7 +374,7 @@ LogicalResult QkvOp::verifySized() {
   const int64_t width = kv.getHeads() * kv.getSize();
   const int64_t depth = sizeOf(getInput(), 1);
   const int64_t queryWidth = sizeOf(getQueryWeight(), 0);
-  if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)) ||
+  if (failed(checkNorm(*this, getNorm(), getEps().has_value())) ||
       failed(checkQuery(*this, kv, queryWidth)))
     return failure();
   if (!getBiases().empty()) {
@@ -352,7 +400,7 @@ LogicalResult QkvOp::verifySized() {
 
 LogicalResult QkvProductsOp::verifySized() {
   const int64_t depth = sizeOf(getInput(), 1);
-  if (failed(checkNorm(*this, getNormWeight(), getEps().has_value(), depth)))
+  if (failed(checkNorm(*this, getNorm(), getEps().has_value())))
     return failure();
   return checkSizes(
       *this,

@@ -97,6 +97,32 @@ class Kernel_ScalarOp<string mnemonic, int flopCount>
   }];
 }
 
+def NextNormOpInterface : OpInterface<"NextNormOpInterface"> {
+  let description = [{
+    An op that may make the rows of a norm that comes next. With the weights [N]
+    of that norm it has two more results: its first one times them, in bf16, and
+    the squares, [rows, parts]: sums of squares of equal parts of each row of the
+    first. A product that reads the one and has the other as its norm needs no
+    launch in between.
+  }];
+  let cppNamespace = "::llamac::kernel";
+  let methods = [
+    InterfaceMethod<"The norm's weights; null: it gives nothing for one.",
+                    "::mlir::Value", "getNextNorm">,
+    InterfaceMethod<"The same, to be set.", "::mlir::MutableOperandRange",
+                    "getNextNormMutable">,
+    InterfaceMethod<"The two results, or none.", "::mlir::ResultRange",
+                    "getForNextNorm">,
+    InterfaceMethod<"The first of them, or null.", "::mlir::Value",
+                    "getRounded", (ins), "", [{
+      return $_op.getNextNorm() ? $_op.getForNextNorm()[0] : ::mlir::Value();
+    }]>,
+    InterfaceMethod<"The second, or null.", "::mlir::Value", "getSquares",
+                    (ins), "", [{
+      return $_op.getNextNorm() ? $_op.getForNextNorm()[1] : ::mlir::Value();
+    }]>];
+}
+
 class Kernel_Attr<string name, string attrMnemonic> : AttrDef<KernelDialect, name> {
   let mnemonic = attrMnemonic;
 }
@@ -124,6 +150,9 @@ def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
 // What products on tensor cores would round by themselves may come in bf16.
 def Kernel_InputRows : 2DTensorOf<[F32, BF16]>;
 def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
+// Of the norm of a product's input: its weights, [K], or where the input has
+// them already the sums of squares of the parts of each row, [rows, parts].
+def Kernel_Norm : AnyTypeOf<[Kernel_Vector, Kernel_Rows]>;
 def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
 def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
 /// How many keys a row sees, its own included.
@@ -282,13 +311,14 @@ def Kernel_RopeTableOp : Kernel_AnchorOp<"rope_table"> {
 
 def Kernel_RmsNormOp
     : Kernel_AnchorOp<"rms_norm", [AllShapesMatch<["input", "result"]>,
-                                   IsolatedFromAbove]> {
+                                   AttrSizedOperandSegments, IsolatedFromAbove,
+                                   NextNormOpInterface]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, row by row";
   let description = [{
     A row of the input is one or more parts, heads, of the weight's size, which
     are normalised each. The epilogue, where there is one, turns the normalised
     element and those of the extra operands into the result's, as that of
-    `kernel.matmul` does.
+    `kernel.matmul` does, and so does `nextNorm`.
 
     ```mlir
     %x1 = kernel.rms_norm %y, %w extras(%x) epilogue {
@@ -300,11 +330,13 @@ def Kernel_RmsNormOp
     ```
   }];
   let arguments = (ins Kernel_Rows:$input, Kernel_Vector:$weight,
+                       Optional<Kernel_Vector>:$nextNorm,
                        Variadic<Kernel_RowsOrVector>:$extras, F64Attr:$eps);
-  let results = (outs Kernel_InputRows:$result);
+  let results = (outs Kernel_InputRows:$result,
+                      Variadic<Kernel_InputRows>:$forNextNorm);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    $input `,` $weight (`extras` `(` $extras^ `)`)?
+    $input `,` $weight (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)?
     (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -328,16 +360,23 @@ def Kernel_Leaves
           CPred<"::llvm::isPowerOf2_64(::llvm::cast<::mlir::IntegerAttr>($_self)"
                 ".getValue().getZExtValue())">, "that is a power of two">]>;
 
-def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
-                                                 IsolatedFromAbove]> {
+def Kernel_MatmulOp
+    : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments, IsolatedFromAbove,
+                                 NextNormOpInterface]> {
   let summary = "One or two products that share their input, with an epilogue";
   let description = [{
     For every row r and output column n, `acc_i = sum_k f(input)[r, k] *
     weights_i[n, k]`, and the epilogue turns the accumulators and the element
     [r, n] of each extra operand, or [n] of a vector, into the result's element.
-    f is the identity, or RMSNorm with `normWeight` and `eps` when they are
+    f is the identity, or RMSNorm when `norm`, its weights [K], and `eps` are
     given. `leaves` are those of `llama.linear`. Input and result may be in bf16,
     the latter rounded to nearest even.
+
+    A norm may be shared by the op that makes its rows and the product that reads
+    it. With the norm's weights [N] as `nextNorm` an op has two more results: its
+    result times them in bf16, and the squares, [rows, parts]: sums of squares of
+    equal parts of each row of its result. The product reads the one, and the
+    other is its `norm`: f(x)[r, k] = x[r, k] / sqrt(sum_i norm[r, i] / K + eps).
 
     ```mlir
     %h = kernel.matmul %x, %w1, %w3 norm(%w) epilogue {
@@ -348,20 +387,29 @@ def Kernel_MatmulOp : Kernel_AnchorOp<"matmul", [AttrSizedOperandSegments,
     } {eps = 1.0e-5 : f64}
       : (tensor<?x576xf32>, tensor<1536x576xbf16>, tensor<1536x576xbf16>,
          tensor<576xf32>) -> tensor<?x1536xf32>
+    %y, %z, %squares = kernel.matmul %h, %w2 next_norm(%w) extras(%x) epilogue {
+    ^bb0(%acc: f32, %residual: f32):
+      %0 = arith.addf %residual, %acc : f32
+      kernel.yield %0
+    } : (tensor<?x1536xbf16>, tensor<576x1536xbf16>, tensor<576xf32>,
+         tensor<?x576xf32>)
+      -> (tensor<?x576xf32>, tensor<?x576xbf16>, tensor<?x36xf32>)
     ```
   }];
   let arguments = (ins Kernel_InputRows:$input,
                        Variadic<Kernel_Matrix>:$weights,
-                       Optional<Kernel_Vector>:$normWeight,
+                       Optional<Kernel_Norm>:$norm,
+                       Optional<Kernel_Vector>:$nextNorm,
                        Variadic<Kernel_RowsOrVector>:$extras,
                        OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_Leaves>:$leaves,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
-  let results = (outs Kernel_InputRows:$result);
+  let results = (outs Kernel_InputRows:$result,
+                      Variadic<Kernel_InputRows>:$forNextNorm);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
-    $input `,` $weights (`norm` `(` $normWeight^ `)`)?
-    (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
+    $input `,` $weights (`norm` `(` $norm^ `)`)?
+    (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -398,9 +446,9 @@ def Kernel_QkvOp
     Three products of one input, each [rows, K] x [N_i, K]: the query is rotated
     by the angles of `table` and is the first result; the key is rotated
     likewise and goes, with the value, to the layer's cache at each row's
-    sequence and position. The input is normalised first when
-    `normWeight` and `eps` are given, and each product gets its bias when there
-    are three of them. It is what `kernel.rope_append` does
+    sequence and position. The input is normalised first, as that of
+    `kernel.matmul`, when `norm` and `eps` are given, and each product gets its
+    bias when there are three of them. It is what `kernel.rope_append` does
     behind three `kernel.matmul`; weights may differ in type.
 
     ```mlir
@@ -411,7 +459,7 @@ def Kernel_QkvOp
   }];
   let arguments = (ins Kernel_InputRows:$input, Kernel_Matrix:$queryWeight,
                        Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
-                       Optional<Kernel_Vector>:$normWeight,
+                       Optional<Kernel_Norm>:$norm,
                        Variadic<Kernel_Vector>:$biases, Kernel_CosSin:$table,
                        Kernel_KV:$kv, Kernel_Indices:$positions,
                        Kernel_Indices:$sequences, OptionalAttr<F64Attr>:$eps,
@@ -419,7 +467,7 @@ def Kernel_QkvOp
   let results = (outs Kernel_Rows:$rotated, Kernel_KV:$newKv);
   let assemblyFormat = [{
     $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
-    (`norm` `(` $normWeight^ `)`)? (`bias` `(` $biases^ `)`)?
+    (`norm` `(` $norm^ `)`)? (`bias` `(` $biases^ `)`)?
     `rotated` `by` $table `into` $kv `at`
     $positions `,` $sequences attr-dict `:` functional-type(operands, results)
   }];
@@ -439,13 +487,13 @@ def Kernel_QkvProductsOp : Kernel_AnchorOp<"qkv_products"> {
   }];
   let arguments = (ins Kernel_InputRows:$input, Kernel_Matrix:$queryWeight,
                        Kernel_Matrix:$keyWeight, Kernel_Matrix:$valueWeight,
-                       Optional<Kernel_Vector>:$normWeight,
+                       Optional<Kernel_Norm>:$norm,
                        OptionalAttr<F64Attr>:$eps,
                        OptionalAttr<Kernel_MatmulConfigAttr>:$config);
   let results = (outs Kernel_Rows:$query, Kernel_Rows:$key, Kernel_Rows:$value);
   let assemblyFormat = [{
     $input `,` $queryWeight `,` $keyWeight `,` $valueWeight
-    (`norm` `(` $normWeight^ `)`)? attr-dict `:`
+    (`norm` `(` $norm^ `)`)? attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -511,13 +559,15 @@ def Kernel_Ranks
 
 def Kernel_AllReduceOp
     : Kernel_AnchorOp<"all_reduce", [AllTypesMatch<["input", "result"]>,
-                                         IsolatedFromAbove]> {
+                                     AttrSizedOperandSegments,
+                                     IsolatedFromAbove, NextNormOpInterface]> {
   let summary = "The sum of the inputs of all ranks, with an epilogue";
   let description = [{
     For every element the inputs of ranks 0, 1 and so on are added in this
     order, or with `tree`, for a power of two of ranks, as `llama.all_reduce`
     says. The epilogue, where there is one, turns the sum and the elements of
-    the extra operands into the result's, as that of `kernel.matmul` does.
+    the extra operands into the result's, as that of `kernel.matmul` does, and so
+    does `nextNorm`.
 
     ```mlir
     %x1 = kernel.all_reduce %y over 2 extras(%x) epilogue {
@@ -527,12 +577,14 @@ def Kernel_AllReduceOp
     } : (tensor<?x576xf32>, tensor<?x576xf32>) -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Kernel_Rows:$input, Variadic<Kernel_RowsOrVector>:$extras,
+  let arguments = (ins Kernel_Rows:$input, Optional<Kernel_Vector>:$nextNorm,
+                       Variadic<Kernel_RowsOrVector>:$extras,
                        Kernel_Ranks:$ranks, UnitAttr:$tree);
-  let results = (outs Kernel_Rows:$result);
+  let results = (outs Kernel_Rows:$result,
+                      Variadic<Kernel_InputRows>:$forNextNorm);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    $input `over` $ranks (`extras` `(` $extras^ `)`)?
+    $input `over` $ranks (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)?
     (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -127,6 +127,12 @@ public:
     return {};
   }
 
+  /// Whether the kernel of `op`, a product with a config, takes the norm of its
+  /// input as squares, and of how many parts of each row of its result it gives
+  /// them for a norm that comes next; 0: it does not.
+  virtual bool takesSquares(mlir::Operation *op) const { return false; }
+  virtual int64_t givesSquares(mlir::Operation *op) const { return 0; }
+
   /// Configs that `op`, which has one, may have in its place: legal ones that
   /// take the same operands and give the same results, within tolerance.
   virtual std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const {

@@ -38,13 +38,14 @@ using kernel::PointwiseOp;
 using kernel::RmsNormOp;
 using kernel::YieldOp;
 
-/// The operation that makes `value` when nothing but `reader` reads it.
+/// The operation that makes `value` alone, when nothing but `reader` reads it.
 template <typename Op>
 static Op producerOnlyFor(Value value, Operation *reader) {
   auto producer = value.getDefiningOp<Op>();
-  const bool alone =
-      producer && llvm::all_of(value.getUsers(),
-                               [&](Operation *user) { return user == reader; });
+  const bool alone = producer && producer->getNumResults() == 1 &&
+                     llvm::all_of(value.getUsers(), [&](Operation *user) {
+                       return user == reader;
+                     });
   return alone ? producer : Op();
 }
 
@@ -53,7 +54,7 @@ static Op producerOnlyFor(Value value, Operation *reader) {
 static std::string whyApart(MatmulOp a, MatmulOp b) {
   if (a.getInput() != b.getInput())
     return "different inputs";
-  if (a.getNormWeight() != b.getNormWeight() || a.getEps() != b.getEps())
+  if (a.getNorm() != b.getNorm() || a.getEps() != b.getEps())
     return "different norms";
   if (a.getLeaves() != b.getLeaves())
     return "different leaves";
@@ -211,8 +212,9 @@ struct FuseIntoMatmul : OpRewritePattern<PointwiseOp> {
     const llvm::SetVector<Value> extras = inputsOf(regions, op);
     MatmulOp first = products.front();
     auto fused = rewriter.create<MatmulOp>(
-        rewriter.getFusedLoc(locs), op.getType(), first.getInput(), weights,
-        first.getNormWeight(), extras.getArrayRef(), first.getEpsAttr(),
+        rewriter.getFusedLoc(locs), op.getType(), /*forNextNorm=*/TypeRange(),
+        first.getInput(), weights, first.getNorm(),
+        /*nextNorm=*/Value(), extras.getArrayRef(), first.getEpsAttr(),
         first.getLeavesAttr(), first.getConfigAttr());
     replace(rewriter, op, regions, regionOf(fused), extras);
     return success();
@@ -241,15 +243,17 @@ template <typename Op> struct FuseIntoRows : OpRewritePattern<PointwiseOp> {
 private:
   static RmsNormOp create(OpBuilder &builder, Location loc, RmsNormOp norm,
                           ValueRange extras) {
-    return builder.create<RmsNormOp>(loc, norm.getType(), norm.getInput(),
-                                     norm.getWeight(), extras,
-                                     norm.getEpsAttr());
+    return builder.create<RmsNormOp>(
+        loc, norm.getResult().getType(), /*forNextNorm=*/TypeRange(),
+        norm.getInput(), norm.getWeight(), /*nextNorm=*/Value(), extras,
+        norm.getEpsAttr());
   }
   static AllReduceOp create(OpBuilder &builder, Location loc, AllReduceOp sum,
                             ValueRange extras) {
-    return builder.create<AllReduceOp>(loc, sum.getType(), sum.getInput(),
-                                       extras, sum.getRanksAttr(),
-                                       sum.getTreeAttr());
+    return builder.create<AllReduceOp>(
+        loc, sum.getResult().getType(), /*forNextNorm=*/TypeRange(),
+        sum.getInput(), /*nextNorm=*/Value(), extras, sum.getRanksAttr(),
+        sum.getTreeAttr());
   }
 };
 

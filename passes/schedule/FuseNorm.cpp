@@ -28,7 +28,7 @@ static const char *whyNotPrologue(OpOperand &use) {
     return "it is one of parts of rows";
   if (use.getOperandNumber() != 0)
     return "a product reads it in its epilogue";
-  if (product.getNormWeight())
+  if (product.getNorm())
     return "a product that reads it has a norm";
   return nullptr;
 }
@@ -97,7 +97,7 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
       for (Operation *user : llvm::make_early_inc_range(norm->getUsers())) {
         auto product = cast<kernel::MatmulOp>(user);
         product.getInputMutable().assign(norm.getInput());
-        product.getNormWeightMutable().assign(norm.getWeight());
+        product.getNormMutable().assign(norm.getWeight());
         product.setEpsAttr(norm.getEpsAttr());
       }
       norm->erase();

@@ -34,7 +34,8 @@ using kernel::RopeAppendOp;
 static bool isPlain(MatmulOp product) {
   Block &epilogue = product.getEpilogue().front();
   return product.getWeights().size() == 1 && product.getExtras().empty() &&
-         !product.getLeaves() && llvm::hasSingleElement(epilogue);
+         !product.getNextNorm() && !product.getLeaves() &&
+         llvm::hasSingleElement(epilogue);
 }
 
 /// The vector that `product` adds to its one accumulator before it stores that;
@@ -42,7 +43,8 @@ static bool isPlain(MatmulOp product) {
 static Value biasOf(MatmulOp product) {
   Block &epilogue = product.getEpilogue().front();
   if (product.getWeights().size() != 1 || product.getExtras().size() != 1 ||
-      product.getLeaves() || epilogue.getOperations().size() != 2)
+      product.getNextNorm() || product.getLeaves() ||
+      epilogue.getOperations().size() != 2)
     return {};
   Value bias = product.getExtras().front();
   auto sum = dyn_cast<arith::AddFOp>(epilogue.front());
@@ -76,7 +78,7 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
       else if (!part.second.hasOneUse())
         why = " has another reader";
       else if (product.getInput() != products[0].getInput() ||
-               product.getNormWeight() != products[0].getNormWeight() ||
+               product.getNorm() != products[0].getNorm() ||
                product.getEps() != products[0].getEps())
         why = " is a product of another input than the query";
       else if (bias && !append.getNorms().empty())
@@ -93,9 +95,11 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
       Location loc =
           rewriter.getFusedLoc({query.getLoc(), key.getLoc(), value.getLoc()});
       auto fused = rewriter.create<kernel::QkvProductsOp>(
-          loc, TypeRange{query.getType(), key.getType(), value.getType()},
+          loc,
+          TypeRange{append.getQuery().getType(), append.getKey().getType(),
+                    append.getValue().getType()},
           query.getInput(), query.getWeights()[0], key.getWeights()[0],
-          value.getWeights()[0], query.getNormWeight(), query.getEpsAttr(),
+          value.getWeights()[0], query.getNorm(), query.getEpsAttr(),
           kernel::MatmulConfigAttr());
       for (auto [product, result] : llvm::zip(products, fused.getResults()))
         rewriter.replaceOp(product, result);
@@ -107,7 +111,7 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
         .replaceOpWithNewOp<kernel::QkvOp>(
             append, append.getResultTypes(), query.getInput(),
             query.getWeights()[0], key.getWeights()[0], value.getWeights()[0],
-            query.getNormWeight(), biases, append.getTable(), append.getKv(),
+            query.getNorm(), biases, append.getTable(), append.getKv(),
             append.getPositions(), append.getSequences(), query.getEpsAttr(),
             kernel::MatmulConfigAttr())
         ->setLoc(loc);

@@ -179,7 +179,8 @@ private:
   }
 
   LogicalResult convert(llama::AllReduceOp op) {
-    emit<kernel::AllReduceOp>(op, op.getType(), of(op.getX()), ValueRange(),
+    emit<kernel::AllReduceOp>(op, op.getType(), /*forNextNorm=*/TypeRange(),
+                              of(op.getX()), /*nextNorm=*/Value(), ValueRange(),
                               op.getRanksAttr(), op.getTreeAttr());
     return success();
   }
@@ -191,8 +192,10 @@ private:
   }
 
   LogicalResult convert(llama::RMSNormOp op) {
-    emit<kernel::RmsNormOp>(op, flattened(op.getType()), of(op.getX()),
-                            of(op.getWeight()), ValueRange(), op.getEpsAttr());
+    emit<kernel::RmsNormOp>(op, flattened(op.getType()),
+                            /*forNextNorm=*/TypeRange(), of(op.getX()),
+                            of(op.getWeight()), /*nextNorm=*/Value(),
+                            ValueRange(), op.getEpsAttr());
     return success();
   }
 
@@ -214,8 +217,9 @@ private:
 
   LogicalResult convert(llama::LinearOp op) {
     auto product = emit<kernel::MatmulOp>(
-        op, op.getType(), of(op.getX()), of(op.getWeight()), Value(),
-        ValueRange(), FloatAttr(), op.getLeavesAttr(),
+        op, op.getType(), /*forNextNorm=*/TypeRange(), of(op.getX()),
+        of(op.getWeight()), /*norm=*/Value(),
+        /*nextNorm=*/Value(), ValueRange(), FloatAttr(), op.getLeavesAttr(),
         kernel::MatmulConfigAttr());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&product.getEpilogue(), {},

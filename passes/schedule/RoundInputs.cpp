@@ -9,6 +9,10 @@
 // Goes through the products from the first to the last. What several of them
 // read is rounded once, where the first of them stands.
 //
+// First, products whose kernels can share a norm do: the one that makes the
+// rows stores them in bf16 too, with the norm's weights and the squares that
+// the other one needs, and no launch stands between them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
@@ -27,6 +31,85 @@ namespace llamac {
 
 namespace {
 
+/// Whether `product` normalises its input with the norm's weights.
+template <typename Op> static bool ownsNorm(Op product) {
+  return product.getNorm() &&
+         cast<RankedTensorType>(product.getNorm().getType()).getRank() == 1;
+}
+
+class NormSharing {
+public:
+  NormSharing(const kernel::Target &target, MLIRContext *context)
+      : target(target), builder(context) {}
+
+  /// Lets `product` share the norm of its input, if it has one, with the op
+  /// that makes it, if both can.
+  void run(Operation *product) {
+    if (!target.takesSquares(product))
+      return;
+    llvm::TypeSwitch<Operation *>(product)
+        .Case<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(
+            [&](auto op) { share(op); });
+  }
+
+private:
+  template <typename Op> void share(Op product) {
+    auto maker = dyn_cast_if_present<kernel::NextNormOpInterface>(
+        product.getInput().getDefiningOp());
+    if (!maker || !ownsNorm(product) ||
+        product.getInput() != maker->getResult(0) ||
+        !isKnownBefore(product.getNorm(), maker) ||
+        !getElementTypeOrSelf(product.getInput()).isF32())
+      return;
+    const auto rounded = RankedTensorType::get(
+        cast<RankedTensorType>(product.getInput().getType()).getShape(),
+        builder.getBF16Type(), target.inputEncoding(product));
+    if (!maker.getNextNorm()) {
+      const int64_t parts = target.givesSquares(maker);
+      if (parts == 0)
+        return;
+      maker = withNextNorm(maker, product.getNorm(), rounded, parts);
+    }
+    if (maker.getNextNorm() != product.getNorm() ||
+        maker.getRounded().getType() != rounded)
+      return; // It has another one.
+    product.getInputMutable().assign(maker.getRounded());
+    product.getNormMutable().assign(maker.getSquares());
+  }
+
+  /// Whether `value` is a weight, or is there at `op`.
+  static bool isKnownBefore(Value value, Operation *op) {
+    Operation *maker = value.getDefiningOp();
+    return !maker || isa<llama::WeightOp>(maker) || maker->isBeforeInBlock(op);
+  }
+
+  /// Puts an op in the place of `maker` that gives the norm by `gain` its input
+  /// in the type `rounded`, and the squares of `parts` parts of each row.
+  kernel::NextNormOpInterface withNextNorm(kernel::NextNormOpInterface maker,
+                                           Value gain, RankedTensorType rounded,
+                                           int64_t parts) {
+    // A weight may stand behind it.
+    if (Operation *weight = gain.getDefiningOp();
+        weight && maker->isBeforeInBlock(weight))
+      weight->moveBefore(maker);
+    const auto squares = RankedTensorType::get({rounded.getDimSize(0), parts},
+                                               builder.getF32Type());
+    OperationState state(
+        maker->getLoc(), maker->getName(), maker->getOperands(),
+        {maker->getResult(0).getType(), rounded, squares}, maker->getAttrs());
+    state.addRegion()->takeBody(maker->getRegion(0));
+    builder.setInsertionPoint(maker);
+    auto sharing = cast<kernel::NextNormOpInterface>(builder.create(state));
+    sharing.getNextNormMutable().assign(gain);
+    maker->getResult(0).replaceAllUsesWith(sharing->getResult(0));
+    maker->erase();
+    return sharing;
+  }
+
+  const kernel::Target &target;
+  OpBuilder builder;
+};
+
 class Rounding {
 public:
   Rounding(const kernel::Target &target, MLIRContext *context)
@@ -43,15 +126,17 @@ public:
 
 private:
   template <typename Op> void round(Op product) {
-    if (!product.getNormWeight()) {
+    if (product.getNorm() && !ownsNorm(product))
+      return; // It shares one.
+    if (!product.getNorm()) {
       product.getInputMutable().assign(
           rounded(product.getInput(), product.getLoc()));
       return;
     }
     product.getInputMutable().assign(
-        normalised(product.getInput(), product.getNormWeight(),
-                   product.getEpsAttr(), product.getLoc()));
-    product.getNormWeightMutable().clear();
+        normalised(product.getInput(), product.getNorm(), product.getEpsAttr(),
+                   product.getLoc()));
+    product.getNormMutable().clear();
     product.removeEpsAttr();
   }
 
@@ -66,8 +151,11 @@ private:
   Value normalised(Value input, Value gain, FloatAttr eps, Location loc) {
     Value &known = norms[{{input, gain}, {eps, encoding}}];
     if (!known)
-      known = builder.create<kernel::RmsNormOp>(loc, inBf16(input), input, gain,
-                                                ValueRange(), eps);
+      known = builder
+                  .create<kernel::RmsNormOp>(
+                      loc, inBf16(input), /*forNextNorm=*/TypeRange(), input,
+                      gain, /*nextNorm=*/Value(), ValueRange(), eps)
+                  .getResult();
     return known;
   }
 
@@ -76,10 +164,10 @@ private:
   Value rounded(Value input, Location loc) {
     if (input.getType() == inBf16(input))
       return input;
-    const bool canRound =
-        isa_and_nonnull<kernel::AttentionOp, kernel::MatmulOp,
-                        kernel::PointwiseOp, kernel::RmsNormOp>(
-            input.getDefiningOp());
+    Operation *maker = input.getDefiningOp();
+    const bool canRound = maker && maker->getNumResults() == 1 &&
+                          isa<kernel::AttentionOp, kernel::MatmulOp,
+                              kernel::PointwiseOp, kernel::RmsNormOp>(maker);
     if (canRound && llvm::all_of(input.getUses(), [&](OpOperand &use) {
           return use.getOperandNumber() == 0 &&
                  target.roundsInput(use.getOwner()) &&
@@ -125,6 +213,10 @@ struct RoundInputs : impl::RoundInputsBase<RoundInputs> {
     const std::unique_ptr<kernel::Target> target = kernel::targetOf(func);
     if (!target)
       return signalPassFailure();
+    NormSharing sharing(*target, &getContext());
+    for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
+      if (target->roundsInput(&op))
+        sharing.run(&op);
     Rounding rounding(*target, &getContext());
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (target->roundsInput(&op))

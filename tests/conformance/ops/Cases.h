@@ -56,6 +56,12 @@ OpCase oneStep(const std::string &name, std::shared_ptr<const Program> program,
                Step step,
                std::function<std::vector<ExpectedRow>(const Numerics &)> rows);
 
+/// Adds `firsts`, cases of one program and of one step, as cases of a program
+/// that goes on: their result, normalised, times a matrix in `type`. A norm may
+/// be shared by the two launches.
+void addBehindNorm(std::vector<OpCase> &cases,
+                   const std::vector<OpCase> &firsts, DataType type);
+
 /// The cache that programs without attention are compiled with.
 Model plainModel();
 

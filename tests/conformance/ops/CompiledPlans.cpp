@@ -63,6 +63,12 @@ public:
   Attribute inputEncoding(Operation *op) const override {
     return target->inputEncoding(op);
   }
+  bool takesSquares(Operation *op) const override {
+    return target->takesSquares(op);
+  }
+  int64_t givesSquares(Operation *op) const override {
+    return target->givesSquares(op);
+  }
   StringRef familyName(Operation *op) const override {
     return inputName(op).empty() ? target->familyName(op) : "input";
   }

@@ -243,6 +243,21 @@ static void addHead(std::vector<OpCase> &cases) {
   }
 }
 
+/// A product whose result another one reads under a norm.
+static void addProductBehindNorm(std::vector<OpCase> &cases, DataType type,
+                                 int64_t width) {
+  const Product product{Epilogue::Residual, false, type, width, 96,
+                        "_behind_norm"};
+  const auto program = productProgram(product);
+  std::vector<OpCase> firsts;
+  for (const int64_t rows : {4, 5, 40, 100, 130})
+    firsts.push_back(
+        productCase(absl::StrCat(program->name, "_r", rows), product, program,
+                    gridFloats(rows, product.depth, 51),
+                    normalFloats(rows * width, 53, 3), Activations::Grid));
+  addBehindNorm(cases, firsts, type);
+}
+
 void addMatmulCases(std::vector<OpCase> &cases) {
   using enum Epilogue;
   using enum DataType;
@@ -284,6 +299,9 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1, MXFP8})
     addNanWeight(cases, type);
   addHead(cases);
+  addProductBehindNorm(cases, BF16, 192);
+  addProductBehindNorm(cases, Q4_0, 640);
+  addProductBehindNorm(cases, MXFP8, 64);
 }
 
 } // namespace llamac::conformance

@@ -194,6 +194,12 @@ static void addRankCases(std::vector<OpCase> &cases) {
       many[i] = i * 5 % (last + 1);
     cases.push_back(rankCase(program, many));
   }
+  const auto program =
+      rankProgram(DataType::BF16, 320, 2, /*adds=*/true, false, false);
+  addBehindNorm(cases,
+                {rankCase(program, {0, 17, 8, 9, 3}),
+                 rankCase(program, std::vector<int32_t>(67, 12))},
+                DataType::BF16);
 }
 
 //===----------------------------------------------------------------------===//
@@ -282,6 +288,12 @@ static void addNormCases(std::vector<OpCase> &cases) {
                    program, x));
     }
   }
+  const auto program = normProgram(576, 576, true);
+  std::vector<OpCase> firsts;
+  for (const int64_t rows : {5, 67})
+    firsts.push_back(normCase(absl::StrCat(program->name, "_r", rows), program,
+                              normalFloats(rows * 576, 5, 3)));
+  addBehindNorm(cases, firsts, DataType::Q8_0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -282,7 +282,7 @@ func.func @matmul_weights_differ(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %w1
 // -----
 
 func.func @matmul_norm_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<8xf32>) {
-  // expected-error @below {{'kernel.matmul' op needs both a norm weight and eps, or neither}}
+  // expected-error @below {{'kernel.matmul' op needs both a norm and eps, or neither}}
   %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -294,7 +294,7 @@ func.func @matmul_norm_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: ten
 // -----
 
 func.func @matmul_eps_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
-  // expected-error @below {{'kernel.matmul' op needs both a norm weight and eps, or neither}}
+  // expected-error @below {{'kernel.matmul' op needs both a norm and eps, or neither}}
   %0 = kernel.matmul %x, %w0 epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
@@ -306,12 +306,79 @@ func.func @matmul_eps_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
 // -----
 
 func.func @matmul_norm_rank(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<1x8xf32>) {
-  // expected-error @below {{'kernel.matmul' op operand #2 must be statically shaped 1D tensor of 32-bit float values, but got 'tensor<1x8xf32>'}}
+  // expected-error @below {{'kernel.matmul' op norm is 'tensor<1x8xf32>', expected weights of 8 numbers, or squares of the rows of 'tensor<?x8xf32>'}}
   %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
   } {eps = 1.0e-5 : f64}
     : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<1x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_norm_parts(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<?x3xf32>) {
+  // expected-error @below {{'kernel.matmul' op norm has squares of 3 parts, expected a divisor of 8}}
+  %0 = kernel.matmul %x, %w0 norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } {eps = 1.0e-5 : f64}
+    : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<?x3xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_next_norm_alone(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<4xf32>) {
+  // expected-error @below {{'kernel.matmul' op gives 1 results, expected 3 with a next norm}}
+  %0 = kernel.matmul %x, %w0 next_norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_next_norm(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
+  // expected-error @below {{'kernel.matmul' op gives 3 results, expected 1 without a next norm}}
+  %0, %1, %2 = kernel.matmul %x, %w0 epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>) -> (tensor<?x4xf32>, tensor<?x4xbf16>, tensor<?x1xf32>)
+  return
+}
+
+// -----
+
+func.func @matmul_next_norm_rows(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<4xf32>) {
+  // expected-error @below {{'kernel.matmul' op gives 'tensor<?x4xf32>', 'tensor<?x4xf32>', 'tensor<?x1xf32>' with a next norm, expected rows in f32, the same rows in bf16 and squares in f32}}
+  %0, %1, %2 = kernel.matmul %x, %w0 next_norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x1xf32>)
+  return
+}
+
+// -----
+
+func.func @matmul_next_norm_size(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<8xf32>) {
+  // expected-error @below {{'kernel.matmul' op next norm's size is 8, expected 4}}
+  %0, %1, %2 = kernel.matmul %x, %w0 next_norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<8xf32>) -> (tensor<?x4xf32>, tensor<?x4xbf16>, tensor<?x1xf32>)
+  return
+}
+
+// -----
+
+func.func @matmul_next_norm_parts(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<4xf32>) {
+  // expected-error @below {{'kernel.matmul' op third result has squares of 3 parts, expected a divisor of 4}}
+  %0, %1, %2 = kernel.matmul %x, %w0 next_norm(%n) epilogue {
+  ^bb0(%a0: f32):
+    kernel.yield %a0
+  } : (tensor<?x8xf32>, tensor<4x8xbf16>, tensor<4xf32>) -> (tensor<?x4xf32>, tensor<?x4xbf16>, tensor<?x3xf32>)
   return
 }
 
@@ -909,7 +976,7 @@ func.func @qkv_value_weight_rows(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %
 // -----
 
 func.func @qkv_norm_without_eps(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
+  // expected-error @below {{'kernel.qkv' op needs both a norm and eps, or neither}}
   %0:2 = kernel.qkv %x, %q, %k, %v norm(%n) rotated by %t into %kv at %p, %s
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<64xf32>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return
@@ -918,7 +985,7 @@ func.func @qkv_norm_without_eps(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k
 // -----
 
 func.func @qkv_eps_without_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !llama.kv<heads = 2, size = 8>, %p: tensor<?xi32>, %s: tensor<?xi32>) {
-  // expected-error @below {{'kernel.qkv' op needs both a norm weight and eps, or neither}}
+  // expected-error @below {{'kernel.qkv' op needs both a norm and eps, or neither}}
   %0:2 = kernel.qkv %x, %q, %k, %v rotated by %t into %kv at %p, %s {eps = 1.0e-5 : f64}
     : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<?x4x2xf32>, !llama.kv<heads = 2, size = 8>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x32xf32>, !llama.kv<heads = 2, size = 8>)
   return
@@ -1066,7 +1133,7 @@ func.func @append_norm_of_more_than_the_key(%q: tensor<?x32xf32>, %k: tensor<?x1
 // -----
 
 func.func @products_norm(%x: tensor<?x64xf32>, %q: tensor<32x64xbf16>, %k: tensor<16x64xbf16>, %v: tensor<16x64xbf16>, %n: tensor<64xf32>) {
-  // expected-error @below {{'kernel.qkv_products' op needs both a norm weight and eps, or neither}}
+  // expected-error @below {{'kernel.qkv_products' op needs both a norm and eps, or neither}}
   %0:3 = kernel.qkv_products %x, %q, %k, %v norm(%n) : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<16x64xbf16>, tensor<16x64xbf16>, tensor<64xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>)
   return
 }

@@ -90,6 +90,25 @@ func.func @matmul(%x: tensor<?x64xf32>, %w: tensor<32x64xbf16>, %w3: tensor<32x6
   return
 }
 
+// Two products that share a norm.
+// CHECK-LABEL: func.func @shared_norm
+func.func @shared_norm(%x: tensor<?x64xf32>, %w: tensor<32x64xbf16>, %v: tensor<64x32xbf16>, %norm: tensor<32xf32>, %r: tensor<?x32xf32>) {
+  // CHECK: %[[Y:.*]], %[[F:.*]]:2 = kernel.matmul %{{.*}}, %{{.*}} next_norm(%{{.*}}) extras(%{{.*}}) epilogue {
+  // CHECK: } : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<32xf32>, tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x32xbf16>, tensor<?x2xf32>)
+  %y, %rounded, %squares = kernel.matmul %x, %w next_norm(%norm) extras(%r) epilogue {
+  ^bb0(%acc: f32, %residual: f32):
+    %s = arith.addf %residual, %acc : f32
+    kernel.yield %s
+  } : (tensor<?x64xf32>, tensor<32x64xbf16>, tensor<32xf32>, tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x32xbf16>, tensor<?x2xf32>)
+  // CHECK: kernel.matmul %[[F]]#0, %{{.*}} norm(%[[F]]#1) epilogue {
+  // CHECK: } {eps = 1.000000e-05 : f64} : (tensor<?x32xbf16>, tensor<64x32xbf16>, tensor<?x2xf32>) -> tensor<?x64xf32>
+  %z = kernel.matmul %rounded, %v norm(%squares) epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {eps = 1.0e-5 : f64} : (tensor<?x32xbf16>, tensor<64x32xbf16>, tensor<?x2xf32>) -> tensor<?x64xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @rope_append
 func.func @rope_append(%q: tensor<?x576xf32>, %k: tensor<?x192xf32>, %table: tensor<?x32x2xf32>, %kv: !kv,
                        %positions: tensor<?xi32>, %sequences: tensor<?xi32>) {
