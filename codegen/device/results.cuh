@@ -101,13 +101,20 @@ template <long depth> struct SquaresNorm {
   }
 };
 
+/// Where the scales of a tile of `tileRows` rows are: one place for the products
+/// of a launch, of which a block makes one.
+template <int tileRows> LLAMAC_DEVICE float *placeOfScales() {
+  LLAMAC_SHARED(scales, float[tileRows]);
+  return scales;
+}
+
 /// The scales of the rows of a tile, which `math` multiplies; null without a
-/// norm. To be called once in a kernel.
+/// norm.
 template <class Math, class Norm>
 LLAMAC_DEVICE const float *scalesOf(const Norm &norm, const Math &math,
                                     int firstRow, int rows) {
   if constexpr (Norm::isThere) {
-    LLAMAC_SHARED(scales, float[Math::tileRows]);
+    float *const scales = placeOfScales<Math::tileRows>();
     norm.template store<Math::tileRows, Math::threads>(scales, math.thread(),
                                                        firstRow, rows);
     math.sync();

@@ -14,6 +14,7 @@
 
 #include "compiler/driver/KernelTrial.h"
 
+#include "codegen/KernelOps.h"
 #include "compiler/driver/LaunchReference.h"
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
@@ -189,6 +190,13 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
     Numbers random((static_cast<uint64_t>(rank) << 32) + number + 1);
     for (float &element : tensor.data)
       element = random.uniform(2);
+    // Sums of squares are positive, and those of such numbers.
+    if (hasProducts(user) && squaresOf(user) == argument) {
+      const int64_t width = widthOf(user->getOperand(0));
+      for (float &element : tensor.data)
+        element = (1 + std::abs(element)) * static_cast<float>(width) /
+                  static_cast<float>(type.getDimSize(1));
+    }
     // As its type rounds it.
     tensor.data = numbersIn(type, storedNumbers(type, tensor));
     return tensor;

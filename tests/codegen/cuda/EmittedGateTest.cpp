@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Every kernel that a published shape's configuration gives compiles without a
-// warning and without spilling, and its machine code keeps to SassRules. The
-// default tier has, for the GPU with the most kernels and for the one with the
-// fewest, each format of weights, large and odd shapes, relatives of Llama,
-// kernels with a norm of their own and launches that overlap; the exhaustive
-// tier has all shapes for all GPUs.
+// warning and without spilling, its shared memory is there, and its machine
+// code keeps to SassRules. The default tier has, for the GPU with the most
+// kernels and for the one with the fewest, each format of weights, large and
+// odd shapes, relatives of Llama, kernels with a norm of their own and launches
+// that overlap; the exhaustive tier has all shapes for all GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,10 @@
 #include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
 
 namespace llamac {
 namespace {
@@ -47,6 +51,36 @@ void PrintTo(const GateCase &gate, std::ostream *out) {
 
 class EmittedGateTest : public testing::TestWithParam<GateCase> {};
 
+/// The first number in `source` that `pattern` finds; 0 where there is none.
+static int numberIn(const std::string &source, const char *pattern) {
+  std::smatch match;
+  return std::regex_search(source, match, std::regex(pattern))
+             ? std::atoi(match[1].str().c_str())
+             : 0;
+}
+
+/// What of shared memory `gpu` does not have, for a block or for as many as the
+/// registers are bounded for; empty when there is enough. Dynamic memory, which
+/// is aligned to 1,024 bytes, lies behind what the kernel declares.
+static std::string missingShared(const KernelResources &kernel,
+                                 const std::string &source,
+                                 const GpuSpec &gpu) {
+  const int dynamic = numberIn(source, R"((\d+) bytes of dynamic shared)");
+  const int blocks =
+      std::max(1, numberIn(source, R"(__launch_bounds__\(\s*\d+,\s*(\d+)\))"));
+  const int bytes = (dynamic ? (kernel.sharedBytes + 1023) / 1024 * 1024
+                             : kernel.sharedBytes) +
+                    dynamic;
+  if (bytes > gpu.blockSharedBytes)
+    return absl::StrCat("a block takes ", bytes, " bytes, ", gpu.name, " has ",
+                        gpu.blockSharedBytes);
+  const int all = blocks * (bytes + GpuSpec::blockReservedBytes);
+  if (all > gpu.smSharedBytes)
+    return absl::StrCat(blocks, " blocks take ", all, " bytes, ", gpu.name,
+                        " has ", gpu.smSharedBytes);
+  return "";
+}
+
 TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
   const GateCase &gate = GetParam();
   const auto logs = CompileLogs::open();
@@ -64,6 +98,9 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
     ASSERT_TRUE(log.ok()) << log.status();
     EXPECT_EQ(log->kernels.size(), 1u);
     EXPECT_EQ(complaintOf(*log), "");
+    EXPECT_EQ(missingShared(log->kernels.front(), model.source(kernel),
+                            *findGpuSpec(gate.architecture)),
+              "");
     if (gate.wantsSass == WantsSass::No)
       continue;
     const Sass sass = parseSass(log->sass);
