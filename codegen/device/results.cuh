@@ -101,8 +101,8 @@ template <long depth> struct SquaresNorm {
   }
 };
 
-/// Where the scales of a tile of `tileRows` rows are: one place for the products
-/// of a launch, of which a block makes one.
+/// Where the scales of a tile of `tileRows` rows are: one place for the
+/// products of a launch, of which a block makes one.
 template <int tileRows> LLAMAC_DEVICE float *placeOfScales() {
   LLAMAC_SHARED(scales, float[tileRows]);
   return scales;
