@@ -465,7 +465,8 @@ def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
     such a kernel would round what all of them read. Where the target has kernels
     for that, the op that makes the rows of a norm shares it with the product: it
     stores them in bf16 as well, times the norm's weights, and their sums of
-    squares, by which the product divides. Any other norm becomes a launch again, which
+    squares, from which the product takes a scale for each row. Any other norm
+    becomes a launch again, which
     rounds. Attention, and a product that no other op reads, round their result;
     anything else gets a launch that does. Packed weights are multiplied by
     columns in the order of lanes, `#kernel.lane_order`, in which they are then

@@ -102,8 +102,8 @@ void visitFields(Config &config, Visit visit) {
 
 template <FieldsOf<AttentionConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
-  auto &[kv, heads, scale, window, splits, minSplitTokens, stages, exp, result,
-         maxRows] = config;
+  auto &[kv, heads, scale, window, splits, minSplitTokens, stages,
+         sharedQueries, exp, result, maxRows] = config;
   visit(FieldKind::Shape, "kv", kv);
   visit(FieldKind::Shape, "heads", heads);
   visit(FieldKind::Shape, "scale", scale);
@@ -111,6 +111,7 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Tile, "splits", splits);
   visit(FieldKind::Tile, "minSplitTokens", minSplitTokens);
   visit(FieldKind::Tile, "stages", stages);
+  visit(FieldKind::Size, "sharedQueries", sharedQueries);
   visit(FieldKind::Shape, "exp", exp);
   visit(FieldKind::Shape, "result", result);
   visit(FieldKind::Shape, "maxRows", maxRows);

@@ -91,6 +91,16 @@ std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
   return {{weights.front()}, static_cast<int>(weights.size())};
 }
 
+/// The fewest rows that a batch has, and the most: of those that have weights
+/// in bf16 as the operand A, and that share norms.
+static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
+
+bool mayShareNorm(Operation *op) {
+  const kernel::MatmulConfigAttr attr = matmulAttr(op);
+  return attr.getFamily() != kernel::MatmulFamily::Gemv &&
+         attr.getRowBlock() <= maxBatchRows;
+}
+
 static bool areOfOneFormat(ArrayRef<Value> weights) {
   return llvm::all_equal(llvm::map_range(
       weights, [](Value weight) { return deviceWeightOf(weight).format; }));
@@ -188,12 +198,12 @@ std::string whyNotWgmma(Operation *op, const CudaTargetOptions &options) {
 /// Shared memory besides the stages: their barriers, and what a norm takes that
 /// is shared with another product, up to the alignment of the stages; and what
 /// each block takes of a multiprocessor's.
-static int besideStages(const cuda::WgmmaConfig &config) {
+static int besideStages(const cuda::WgmmaConfig &config, int64_t rows) {
   constexpr int barrierBytes = 256;
-  return static_cast<int>(cuda::roundUp(barrierBytes +
-                                            cuda::wgmmaExchangeBytes(config) +
-                                            cuda::wgmmaScalesBytes(config),
-                                        1024));
+  const int ofNorm = rows <= maxBatchRows ? cuda::wgmmaExchangeBytes(config) +
+                                                cuda::wgmmaScalesBytes(config)
+                                          : 0;
+  return static_cast<int>(cuda::roundUp(barrierBytes + ofNorm, 1024));
 }
 static constexpr int blockBytes = 1024;
 
@@ -201,11 +211,12 @@ static constexpr int blockBytes = 1024;
 /// `mostStages` are more than memory delivers within its latency.
 static constexpr int fewestStages = 3, mostStages = 8;
 
-static int stagesOf(const cuda::WgmmaConfig &config, const GpuSpec &gpu) {
+static int stagesOf(const cuda::WgmmaConfig &config, int64_t rows,
+                    const GpuSpec &gpu) {
   const int shared = std::min<int>(
       gpu.blockSharedBytes,
       gpu.smSharedBytes / cuda::wgmmaMinBlocks(config) - blockBytes);
-  return std::min(mostStages, (shared - besideStages(config)) /
+  return std::min(mostStages, (shared - besideStages(config, rows)) /
                                   cuda::wgmmaStageBytes(config));
 }
 
@@ -218,7 +229,7 @@ static void partitionWgmmaTiles(cuda::WgmmaConfig &config, int64_t rows,
                         cuda::roundUp(cuda::wgmmaTiles(config), config.cluster);
   config.blocks = static_cast<int>(std::min<int64_t>(
       gpu.multiprocessors * cuda::wgmmaMinBlocks(config), items));
-  config.stages = stagesOf(config, gpu);
+  config.stages = stagesOf(config, rows, gpu);
 }
 
 static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
@@ -232,10 +243,6 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
 
 /// Columns of a product of wgmma.
 static constexpr int64_t maxColumns = 256;
-
-/// The fewest rows that a batch has, and the most whose products have weights
-/// in bf16 as the operand A.
-static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
 
 /// How many blocks may share the depth of a tile.
 static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
@@ -366,10 +373,25 @@ plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
   // latency; as many blocks as split attention has fit beside them.
   if (options.gpu.tier == KernelTier::Sm90 && config.kv.headSize <= 64)
     config.stages = 4;
-  // One tile of large heads is all that fits into some GPUs.
-  if (isSplit && cuda::attentionSplitShape(config, 1).sharedBytes >
-                     options.gpu.blockSharedBytes)
+  // Queries of large heads leave few registers; two tiles are worth more than
+  // these, and one of them is all that fits into some GPUs beside what kernels
+  // declare, up to the alignment of the tiles: the flag of the last block to
+  // come, or the runs.
+  const bool sharesQueries = isSplit && config.kv.headSize > 128;
+  auto fits = [&] {
+    const int bytes =
+        isSplit ? cuda::attentionSplitShape(config, 1).sharedBytes + 1024
+                : cuda::attentionShape(config, 1).sharedBytes +
+                      cuda::attentionRunBytes(config);
+    return bytes <= options.gpu.blockSharedBytes;
+  };
+  config.sharedQueries = sharesQueries;
+  if (!fits())
+    config.sharedQueries = false;
+  if (!fits()) {
+    config.sharedQueries = sharesQueries;
     config.stages = 1;
+  }
   return config;
 }
 

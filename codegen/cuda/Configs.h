@@ -43,6 +43,12 @@ llvm::SmallVector<mlir::Value> weightsOf(mlir::Operation *op);
 /// The config of `op`, a product or those of query, key and value.
 kernel::MatmulConfigAttr matmulAttr(mlir::Operation *op);
 
+/// Whether the kernels of `op`, which has products and a config, may share a
+/// norm with another op: they take their input in bf16, have all rows in one
+/// tile where blocks go from tile to tile, and take so little time that the
+/// launch of a norm counts.
+bool mayShareNorm(mlir::Operation *op);
+
 /// Rows x weights x chunks in flight of a warp with two outputs that no GPU
 /// spills (the compile gate).
 constexpr int maxUnrolledSums(cuda::WeightFormat format) {

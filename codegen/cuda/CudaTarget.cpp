@@ -141,12 +141,8 @@ Attribute CudaTarget::inputEncoding(Operation *op) const {
   return kernel::LaneOrderAttr::get(op->getContext());
 }
 
-/// Steps of more rows take so much longer than a launch of a norm that it does
-/// not count, and their products have tiles of other forms.
-static constexpr int64_t maxSquaredRows = maxDecodeRows;
-
 bool CudaTarget::takesSquares(Operation *op) const {
-  return roundsInput(op) && matmulAttr(op).getRowBlock() <= maxSquaredRows &&
+  return roundsInput(op) && mayShareNorm(op) &&
          widthOf(op->getOperand(0)) % cuda::squareColumns == 0;
 }
 
@@ -154,8 +150,8 @@ int64_t CudaTarget::givesSquares(Operation *op) const {
   if (!isa<kernel::NextNormOpInterface>(op))
     return 0;
   if (auto product = dyn_cast<kernel::MatmulOp>(op);
-      product && (!roundsInput(op) || product.getWeights().size() != 1 ||
-                  matmulAttr(op).getRowBlock() > maxSquaredRows))
+      product && (!roundsInput(op) || !mayShareNorm(op) ||
+                  product.getWeights().size() != 1))
     return 0;
   // A norm of parts of rows has a block for each of them.
   auto norm = dyn_cast<kernel::RmsNormOp>(op);

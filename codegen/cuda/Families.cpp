@@ -90,12 +90,13 @@ static bool isProduct(Operation *op) {
   auto product = dyn_cast<kernel::MatmulOp>(op);
   constexpr bool takesBf16 = family != kernel::MatmulFamily::Gemv;
   const Value norm = cast<Op>(op).getNorm(), squares = squaresOf(op);
-  const bool takesNorm =
-      takesBf16 ? !norm || (squares && hasSquares(squares, op->getOperand(0)))
-                : !squares;
-  const bool givesNorm =
-      !(product && product.getNextNorm()) ||
-      (takesBf16 && product.getWeights().size() == 1 && givesSquares(op));
+  const bool takesNorm = takesBf16
+                             ? !norm || (squares && mayShareNorm(op) &&
+                                         hasSquares(squares, op->getOperand(0)))
+                             : !squares;
+  const bool givesNorm = !(product && product.getNextNorm()) ||
+                         (takesBf16 && mayShareNorm(op) &&
+                          product.getWeights().size() == 1 && givesSquares(op));
   return !(product && product.getLeaves()) &&
          getElementTypeOrSelf(op->getOperand(0)).isBF16() == takesBf16 &&
          takesNorm && givesNorm && llvm::all_of(weightsOf(op), isPackable);
@@ -215,20 +216,19 @@ static std::string addExtras(CudaKernelText &text, ValueRange extras) {
   return args;
 }
 
-/// Adds the result of `op`, to which `epilogue` stores it, and those of a next
-/// norm, the weights of which addNextNorm() added; gives the epilogue with
-/// them.
+/// Adds the result of `op`, which an epilogue of type `type` stores, and those
+/// of a next norm, the weights of which addNextNorm() added; gives the
+/// epilogue, made of `args`, with them.
 static std::string addResults(CudaKernelText &text,
-                              kernel::NextNormOpInterface op,
-                              std::string epilogue) {
+                              kernel::NextNormOpInterface op, StringRef type,
+                              const std::string &args) {
+  const std::string epilogue = llvm::formatv("{0}{{{1}}", type, args);
   const Value result = op->getResult(0);
   text.parameters.push_back(resultOf(result));
   if (!op.getNextNorm())
     return epilogue;
   text.parameters.push_back(resultOf(op.getRounded(), "rounded"));
   text.parameters.push_back(resultOf(op.getSquares(), "nextSquares"));
-  const StringRef type =
-      StringRef(epilogue).take_until([](char c) { return c == '{'; });
   return llvm::formatv(
       "ForNextNorm<{0}, {1}, {2}>{{{3}, nextGain, rounded, nextSquares}",
       widthOf(result), type, elementOf(op.getRounded()), epilogue);
@@ -255,7 +255,7 @@ static CudaKernelText matmulText(Operation *operation,
   const std::string extras = addExtras(text, op.getExtras());
   const std::string rows = rowsText(op);
   const std::string epilogue =
-      addResults(text, nextNorm, "Epilogue{" + extras + "out}");
+      addResults(text, nextNorm, "Epilogue", extras + "out");
   StringRef outputs = "config.outputs";
   if (streams(op, options) || isWgmma(op)) {
     text.header = isWgmma(op) ? "" : "stream.cuh";
@@ -544,7 +544,11 @@ static CudaKernelText embedText(Operation *operation,
 }
 
 static bool isRmsNorm(Operation *op) {
-  return isa<kernel::RmsNormOp>(op) && givesSquares(op);
+  // A block has a part of a row, and a warp columns of one square.
+  auto norm = dyn_cast<kernel::RmsNormOp>(op);
+  return norm && givesSquares(op) &&
+         (!norm.getNextNorm() ||
+          widthOf(norm.getWeight()) % cuda::squareColumns == 0);
 }
 
 static cuda::LaunchShape rmsNormShape(Operation *operation,
@@ -565,12 +569,14 @@ static std::string addEpilogue(CudaKernelText &text, Op op) {
   if (op.getEpilogue().empty())
     return addResults(
         text, nextNorm,
-        llvm::formatv("StoreRows<{0}{1}>{{out}", width,
-                      element == "float" ? "" : ", " + element.str()));
+        llvm::formatv("StoreRows<{0}{1}>", width,
+                      element == "float" ? "" : ", " + element.str())
+            .str(),
+        "out");
   text.parts =
       functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                   std::to_string(width), functorStyle, element);
-  return addResults(text, nextNorm, "Epilogue{" + extras + "out}");
+  return addResults(text, nextNorm, "Epilogue", extras + "out");
 }
 
 static CudaKernelText rmsNormText(Operation *operation,

@@ -24,11 +24,11 @@ namespace llamac {
 /// more than `mostGemmStages` are more than memory delivers within its latency.
 static constexpr int fewestGemmStages = 2, mostGemmStages = 6;
 
-/// Shared memory beside the stages: whether a block is the last of a tile's,
-/// and the scales of a norm that is shared with another product.
+/// Shared memory beside the stages, up to their alignment: whether a block is
+/// the last of a tile's, and the scales of a norm that is shared.
 static int besideStages(const cuda::GemmConfig &config) {
   constexpr int flagBytes = 16;
-  return flagBytes + config.tileRows * 4;
+  return static_cast<int>(cuda::roundUp(flagBytes + config.tileRows * 4, 1024));
 }
 
 /// Warps that a multiprocessor needs: of two on each scheduler one multiplies

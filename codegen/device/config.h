@@ -395,6 +395,7 @@ struct AttentionConfig {
   int splits = 16; ///< Split attention: the most parts of a row's keys.
   int minSplitTokens = 128;     ///< The fewest keys that are worth a part.
   int stages = 2;               ///< Tiles of keys and values in shared memory.
+  bool sharedQueries = false;   ///< Split attention has queries there too.
   ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
   RowFormat result = RowFormat::F32;
   int maxRows = 0; ///< A launch has at most so many, unsplit.
@@ -443,6 +444,13 @@ LLAMAC_CONSTEXPR long sharedQueryWords(const AttentionConfig &config) {
 /// Rows whose query vectors fill the four warps of a block.
 LLAMAC_CONSTEXPR long attentionTileRows(const AttentionConfig &config) {
   return attentionWarps * warpVectors / attentionGroup(config);
+}
+
+/// Shared memory for the runs of a launch, up to the alignment of the tiles: 16
+/// bits for each of its most rows, and a count of each warp.
+LLAMAC_CONSTEXPR int attentionRunBytes(const AttentionConfig &config) {
+  return static_cast<int>(
+      roundUp(2 * (config.maxRows + 1) + 4 * attentionWarps, 1024));
 }
 
 /// Blocks share the runs of all rows.
@@ -503,11 +511,9 @@ LLAMAC_CONSTEXPR long attentionTiles(const AttentionConfig &config) {
   return config.kv.kvHeads * attentionHeadTiles(config);
 }
 
-/// 32-bit words of a warp's queries in shared memory in split attention: where
-/// a GPU has room for a single stage, their registers are needed for what is on
-/// its way.
+/// 32-bit words of a warp's queries in shared memory in split attention.
 LLAMAC_CONSTEXPR long splitQueryWords(const AttentionConfig &config) {
-  return config.stages == 1 ? sharedQueryWords(config) : 0;
+  return config.sharedQueries ? sharedQueryWords(config) : 0;
 }
 
 /// For few rows with long contexts: `blocks` blocks share the splits of all

@@ -64,7 +64,7 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
   int g = laneIndex() / 4;
   int t = laneIndex() % 4;
   uint32_t q[sharedQueries ? 1 : ceilDiv(head, 16)][4] = {};
-  /// Where queries are in shared memory: [head / 16][4][lanes].
+  /// Where queries are in shared memory: [head / 16][lanes][4].
   uint32_t *queries = nullptr;
   static_assert(!sharedQueries || head % 16 == 0);
   float sums[head / 8][4] = {};
@@ -87,7 +87,7 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
         const uint32_t packed = packKv<kv.format>(pair.x, pair.y);
         const int word = i % 2 * 2 + upper;
         if constexpr (sharedQueries)
-          queries[(i / 2 * 4 + word) * 32 + laneIndex()] = packed;
+          queries[(i / 2 * 32 + laneIndex()) * 4 + word] = packed;
         else
           q[i / 2][word] = packed;
       }
@@ -96,10 +96,13 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
 
   /// The queries' fragment of elements 16 k and on.
   LLAMAC_DEVICE void loadFragment(int k, uint32_t (&fragment)[4]) const {
+    Words4 words = {};
+    if constexpr (sharedQueries)
+      words = vectorAt<const Words4>(queries + (k * 32 + laneIndex()) * 4);
 #pragma unroll
     for (int word = 0; word < 4; ++word)
       if constexpr (sharedQueries)
-        fragment[word] = queries[(k * 4 + word) * 32 + laneIndex()];
+        fragment[word] = words[word];
       else
         fragment[word] = q[k][word];
   }

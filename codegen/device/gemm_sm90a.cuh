@@ -9,7 +9,7 @@
 // y = x W^T as gemm.cuh does it, on the warpgroups of sm_90a. A block goes from
 // tile to tile. One thread of the first warpgroup keeps a ring of stages full
 // by tensor copies; the others multiply. x comes in bf16: who makes it rounds
-// and normalises it, once for all blocks.
+// it, once for all blocks, and normalises it but for a scale of each row.
 //
 // Two warpgroups multiply 64 rows each of prompts by weights in bf16
 // (WgmmaMath); with batches and packed weights a warpgroup has 64 outputs

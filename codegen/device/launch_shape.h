@@ -71,8 +71,8 @@ LLAMAC_CONSTEXPR int firstSliceOf(WeightFormat format, long depth, int splits,
   return first < slices ? first : slices;
 }
 
-/// Of a row that a product gives for a norm the sums of squares of so many
-/// columns each are stored: those of four operands of an MMA.
+/// Columns of a row whose squares are summed for a norm together: those of four
+/// operands of an MMA.
 constexpr int squareColumns = 64;
 
 /// How many of `turns` loads a lane starts before it uses the first: at most

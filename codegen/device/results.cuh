@@ -60,12 +60,12 @@ struct ProductSplits {
   uint32_t *counters = nullptr;
 };
 
-/// The input of a product is no other's result under a norm.
+/// A product whose input has no norm, or is normalised, has this in its place.
 struct NoNorm {
   static constexpr bool isThere = false;
 };
 
-/// It is one that ForNextNorm stored: rows of `depth`.
+/// The norm of an input that ForNextNorm stored: rows of `depth`.
 template <long depth> struct SquaresNorm {
   static constexpr bool isThere = true;
   const float *squares; ///< [rows][depth / squareColumns].
@@ -262,11 +262,12 @@ private:
     }
   }
 
-  /// Adds them up.
+  /// Adds up the squares of each squareColumns outputs, for the epilogue.
   template <class Epilogue>
   LLAMAC_DEVICE void giveSquares(const Epilogue &epilogue) const {
     constexpr int tileRows = Math::tileRows;
     constexpr int groups = Math::tileOutputs / squareColumns;
+    static_assert(Math::tileOutputs % squareColumns == 0);
     math.sync();
     for (int i = math.thread(); i < groups * tileRows; i += Math::threads) {
       const int inTile = i % tileRows;

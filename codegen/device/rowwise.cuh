@@ -98,7 +98,7 @@ template <long size, class Epilogue>
 LLAMAC_DEVICE void normalizePart(const NormRows<size> &input, long row,
                                  long parts, long part,
                                  const Epilogue &epilogue) {
-  static_assert(size % 2 == 0);
+  static_assert(size % (TakesSquares<Epilogue> ? squareColumns : 2) == 0);
   const float *from = input.row(row * parts + part);
   float squares = 0;
   for (int column = 2 * threadIdx.x; column < size; column += 2 * rowThreads) {

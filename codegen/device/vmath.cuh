@@ -192,15 +192,15 @@ template <long width> struct AddRows {
   LLAMAC_DEVICE F32x2 load(long row, long column) const {
     return loadPair<width>(residual, row, column);
   }
-  LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc,
-                                F32x2 extra) const {
-    storePair<width>(out, row, column, extra + acc);
+  LLAMAC_DEVICE F32x2 operator()(long row, long column, F32x2 acc,
+                                 F32x2 extra) const {
+    return storePair<width>(out, row, column, extra + acc);
   }
 };
 
 /// An epilogue that gives what `epilogue` does, rows of `width`, to a norm too:
 /// rounded to bf16 behind a product with the gain, and the sums of squares of
-/// each squareColumns columns, which who has them adds up.
+/// each squareColumns columns, which the caller adds up.
 template <long width, class Epilogue, class Rounded> struct ForNextNorm {
   static_assert(width % squareColumns == 0);
   Epilogue epilogue;

@@ -10,7 +10,8 @@
 // or a share of a tile, and unpacks it four elements at a time. The elements of
 // block formats become pairs of halves, exactly, and the rest is made of those:
 // floats for lanes that multiply, halves for tensor cores that multiply exactly
-// (split.cuh), bf16 of the scaled weights for the others.
+// (split.cuh), bf16 of the scaled weights for the others. Short elements become
+// the latter without a detour (fourAsBf16).
 //
 // Integers become halves without a conversion: the bits of q, put where a half
 // of the right exponent has its unit, make the half 2^n + q, and a multiply-add
@@ -370,8 +371,8 @@ LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
   return result;
 }
 
-/// Whether elements become weights as pairs of bf16: whole numbers of up to six
-/// bits, of which four are together, or E2M1, without an offset.
+/// Whether elements become weights as pairs of bf16: whole numbers of four to
+/// six bits without an offset, or E2M1.
 LLAMAC_CONSTEXPR bool scalesPairs(WeightFormat format) {
   const FormatInfo info = infoOf(format);
   return info.elements == ElementCoding::E2M1 ||
@@ -421,17 +422,17 @@ LLAMAC_DEVICE Words2 elementsAsBf16(const ShareValues<format> &share,
   return result;
 }
 
-/// A scale as the sum of two bf16, each twice: its first eight digits, and the
-/// others, which are three of a half. So q of up to five bits times either is
-/// exact, and scale * q is rounded once; of longer ones by no more than 2^-16
-/// more.
+/// A scale as the sum of two bf16, each twice: the nearest, and the rest, which
+/// has two digits where the scale is a half. So q of up to six bits times the
+/// rest is exact, and scale * q is rounded once. Of a longer scale the rest and
+/// its product are rounded too, which comes to 2^-15 of the result at most.
 struct ScalePairs {
   uint32_t high, low;
 
   static LLAMAC_DEVICE ScalePairs of(float scale) {
-    const uint32_t bits = bitCast<uint32_t>(scale);
-    const float rest = scale - bitCast<float>(bits & 0xffff0000u);
-    return {prmt(bits, 0, 0x3232u), packBf16(rest, rest)};
+    const uint32_t high = packBf16(scale, scale);
+    const float rest = scale - lowBf16ToFloat(high);
+    return {high, packBf16(rest, rest)};
   }
 };
 

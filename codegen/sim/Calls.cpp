@@ -63,9 +63,10 @@ static unsigned e4m3x2ToHalf2(unsigned pair) {
   return half(pair) | half(pair >> 8) << 16;
 }
 
-/// `rounded`, what a number beyond it by `rest` was rounded to, to nearest: the
-/// next number to that side if it is even and the two differ. Rounded again to
-/// at least two digits fewer, it becomes what the number itself does.
+/// Rounds to odd: `rounded` is the nearest to a number that is greater by
+/// `rest`. If they differ and it is even, the result is its neighbour on that
+/// side. It rounds to what the number itself does, where at least two digits
+/// are lost.
 template <class T> static T roundToOdd(T rounded, double rest) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   if (rest == 0 || std::isnan(rest) || std::bit_cast<Bits>(rounded) % 2 != 0)
@@ -75,8 +76,7 @@ template <class T> static T roundToOdd(T rounded, double rest) {
                                      : -std::numeric_limits<T>::infinity());
 }
 
-/// a * b + c, rounded once to bf16; a and b are, so that their product is
-/// exact.
+/// a * b + c, rounded once to bf16; all three are bf16, so a * b is exact.
 static unsigned short fmaBf16(double a, double b, double c) {
   const double product = a * b, sum = product + c;
   // What the sum of two numbers lost (Knuth, TAOCP 4.2.2, theorem B).

@@ -194,8 +194,8 @@ static absl::Status giveForNextNorm(OpCall &call, Tensor result,
                  rounded.data.begin(), std::multiplies<>());
   const auto squaresType = cast<RankedTensorType>(op.getSquares().getType());
   Tensor squares = squaresOf(result, squaresType.getDimSize(1));
-  (void)call.give(std::move(result));
-  (void)call.give(std::move(rounded));
+  LLAMAC_RETURN_IF_ERROR(call.give(std::move(result)));
+  LLAMAC_RETURN_IF_ERROR(call.give(std::move(rounded)));
   return call.give(std::move(squares));
 }
 

@@ -26,15 +26,11 @@ namespace llamac {
 /// The weights that `op` reads; what it makes when it reads none.
 static std::string shapeText(Operation &op) {
   std::vector<std::string> matrices;
-  bool hasNorm = false;
-  for (Type type : op.getOperandTypes()) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
-      continue;
-    if (tensor.getRank() == 2)
+  for (Type type : op.getOperandTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor && tensor.hasStaticShape() && tensor.getRank() == 2)
       matrices.push_back(typeText(type));
-    hasNorm |= tensor.getRank() == 1;
-  }
+  const bool hasNorm = op.hasAttr("eps");
   if (matrices.empty())
     return typeText(op.getResult(0).getType());
   return absl::StrJoin(matrices, " + ") + (hasNorm ? ", with norm" : "");

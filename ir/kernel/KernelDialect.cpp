@@ -232,13 +232,15 @@ static LogicalResult checkNextNorm(NextNormOpInterface op) {
     return success();
   const auto result = cast<RankedTensorType>(op->getResult(0).getType());
   const auto rounded = cast<RankedTensorType>(op.getRounded().getType());
+  const auto squares = cast<RankedTensorType>(op.getSquares().getType());
   if (!result.getElementType().isF32() || !rounded.getElementType().isBF16() ||
       rounded.getShape() != result.getShape() ||
-      !getElementTypeOrSelf(op.getSquares()).isF32())
+      squares.getDimSize(0) != result.getDimSize(0) || squares.getEncoding() ||
+      !squares.getElementType().isF32())
     return op->emitOpError()
            << "gives " << op->getResultTypes()
            << " with a next norm, expected rows in f32, the same rows in bf16 "
-              "and squares in f32";
+              "and their squares in f32";
   const int64_t width = result.getDimSize(1);
   if (failed(checkSizes(
           op, {{"next norm's size", sizeOf(op.getNextNorm(), 0), width}})))
@@ -249,8 +251,6 @@ static LogicalResult checkNextNorm(NextNormOpInterface op) {
 /// The epilogue of `op`, which may be left out, takes an accumulator and
 /// `extras`.
 template <typename Op> static LogicalResult checkOptionalEpilogue(Op op) {
-  if (failed(checkNextNorm(cast<NextNormOpInterface>(op.getOperation()))))
-    return failure();
   if (op.getEpilogue().empty())
     return op.getExtras().empty()
                ? success()
@@ -267,6 +267,8 @@ LogicalResult RmsNormOp::verifySized() {
   if (width % size != 0)
     return emitOpError() << "weight's size is " << size
                          << ", expected a divisor of " << width;
+  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))))
+    return failure();
   return checkOptionalEpilogue(*this);
 }
 
@@ -274,6 +276,8 @@ LogicalResult AllReduceOp::verifySized() {
   if (getTree() && !llvm::isPowerOf2_64(getRanks()))
     return emitOpError() << "has a tree over " << getRanks()
                          << " ranks, expected a power of two";
+  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))))
+    return failure();
   return checkOptionalEpilogue(*this);
 }
 

@@ -409,8 +409,8 @@ def Kernel_MatmulOp
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     $input `,` $weights (`norm` `(` $norm^ `)`)?
-    (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)? `epilogue` $epilogue attr-dict `:`
-    functional-type(operands, results)
+    (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)?
+    `epilogue` $epilogue attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -127,10 +127,11 @@ public:
     return {};
   }
 
-  /// Whether the kernel of `op`, a product with a config, takes the norm of its
-  /// input as squares, and of how many parts of each row of its result it gives
-  /// them for a norm that comes next; 0: it does not.
+  /// Whether the kernel of `op`, a product with a config, takes the squares of
+  /// its input's rows where it has a norm.
   virtual bool takesSquares(mlir::Operation *op) const { return false; }
+  /// The parts of each row of its result of which the kernel of `op` gives the
+  /// squares for a norm that comes next; 0: it gives none.
   virtual int64_t givesSquares(mlir::Operation *op) const { return 0; }
 
   /// Configs that `op`, which has one, may have in its place: legal ones that

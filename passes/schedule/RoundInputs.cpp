@@ -215,8 +215,7 @@ struct RoundInputs : impl::RoundInputsBase<RoundInputs> {
       return signalPassFailure();
     NormSharing sharing(*target, &getContext());
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
-      if (target->roundsInput(&op))
-        sharing.run(&op);
+      sharing.run(&op);
     Rounding rounding(*target, &getContext());
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
       if (target->roundsInput(&op))

@@ -9,6 +9,7 @@
 #include "runtime/cuda/CudaProgram.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -446,7 +447,7 @@ absl::Status CudaProgram::finish() {
 absl::Status CudaProgram::enqueueSteps(const Work &work) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, work.shape));
   // Steps of programs for prompts have too many shapes to keep a graph of each.
-  if (program.maxOutputRows < program.maxRows)
+  if (isForPrompts(program))
     return enqueueAll(work, device.stream());
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(work));
   if (!graph)

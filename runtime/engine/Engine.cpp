@@ -436,19 +436,16 @@ int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
   return tokens;
 }
 
-/// The rows of a program that takes long prompts in several steps at about what
-/// one step of a larger program takes, and short ones at a part of it
-/// (docs/gpu-model.md).
-static constexpr int64_t enoughPromptRows = 512;
-
+// Where all prompts keep to one program, it is the smallest for them: it takes
+// long ones in several steps at about what one step of a larger program takes,
+// and short ones at a part of it (docs/gpu-model.md).
 size_t Engine::promptProgram() const {
   const auto &all = shared->plan().programs;
   if (mixesKinds())
     return all.size() - 1;
-  const auto enough = std::ranges::find_if(all, [](const auto &program) {
-    return program->maxRows >= enoughPromptRows;
-  });
-  return enough == all.end() ? all.size() - 1 : enough - all.begin();
+  const auto smallest = std::ranges::find_if(
+      all, [](const auto &program) { return isForPrompts(*program); });
+  return smallest == all.end() ? all.size() - 1 : smallest - all.begin();
 }
 
 size_t Engine::programFor(const StepShape &shape, RowKind kind) const {

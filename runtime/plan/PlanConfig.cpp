@@ -164,6 +164,10 @@ int64_t maxSampledRows(const schema::PlanT &plan) {
   return most;
 }
 
+bool isForPrompts(const schema::ProgramT &program) {
+  return program.maxOutputRows < program.maxRows;
+}
+
 size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,
                   bool hasPrompts) {
   size_t number = 0;

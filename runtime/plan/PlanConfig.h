@@ -92,6 +92,10 @@ uint64_t resultRowBytes(const schema::KernelT &kernel, size_t param);
 /// The most sequences whose next tokens one step may choose.
 int64_t maxSampledRows(const schema::PlanT &plan);
 
+/// Whether `program` is made for prompts: its rows outnumber those of which it
+/// gives logits.
+bool isForPrompts(const schema::ProgramT &program);
+
 /// The number of the first of `plan`'s programs that holds a step of `rows`
 /// rows, `outputs` of them with logits, and is made for its kinds of rows, or
 /// of the last one.

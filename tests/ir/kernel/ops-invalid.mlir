@@ -352,7 +352,7 @@ func.func @matmul_no_next_norm(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>) {
 // -----
 
 func.func @matmul_next_norm_rows(%x: tensor<?x8xf32>, %w0: tensor<4x8xbf16>, %n: tensor<4xf32>) {
-  // expected-error @below {{'kernel.matmul' op gives 'tensor<?x4xf32>', 'tensor<?x4xf32>', 'tensor<?x1xf32>' with a next norm, expected rows in f32, the same rows in bf16 and squares in f32}}
+  // expected-error @below {{'kernel.matmul' op gives 'tensor<?x4xf32>', 'tensor<?x4xf32>', 'tensor<?x1xf32>' with a next norm, expected rows in f32, the same rows in bf16 and their squares in f32}}
   %0, %1, %2 = kernel.matmul %x, %w0 next_norm(%n) epilogue {
   ^bb0(%a0: f32):
     kernel.yield %a0
