@@ -37,14 +37,17 @@ def tblgen(args, source, *options):
 
 
 def wrapped(lines):
-    """`lines` with those of plain text cut at 99 columns."""
+    """`lines` with those of plain text and of grammar cut at 99 columns."""
     in_code = False
     for line in lines:
         in_code ^= line.startswith("```")
-        if in_code or len(line) < 100 or line[0] in "<|`":
+        is_grammar = line.startswith("operation ::=")
+        if len(line) < 100 or not is_grammar and (in_code or line[0] in "<|`"):
             yield line
         else:
-            yield from textwrap.wrap(line, 99, break_long_words=False, break_on_hyphens=False)
+            indent = "              " if is_grammar else ""
+            yield from textwrap.wrap(
+                line, 99, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def tidy(text, source):

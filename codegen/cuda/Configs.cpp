@@ -95,10 +95,32 @@ std::pair<SmallVector<Value>, int> partsOf(Operation *op) {
 /// in bf16 as the operand A, and that share norms.
 static constexpr int64_t minBatchRows = 16, maxBatchRows = 128;
 
-bool mayShareNorm(Operation *op) {
+/// Whether `op` has products whose kernels may share a norm with another op.
+static bool isBatchProduct(Operation *op) {
+  if (!hasProducts(op) || !op->hasAttr("config"))
+    return false;
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   return attr.getFamily() != kernel::MatmulFamily::Gemv &&
          attr.getRowBlock() <= maxBatchRows;
+}
+
+bool takesSquares(Operation *op) {
+  return isBatchProduct(op) &&
+         widthOf(op->getOperand(0)) % cuda::squareColumns == 0;
+}
+
+int64_t squarePartsOf(Operation *op) {
+  if (!isa<kernel::NextNormOpInterface>(op))
+    return 0;
+  if (auto product = dyn_cast<kernel::MatmulOp>(op);
+      product && (!isBatchProduct(op) || product.getWeights().size() != 1))
+    return 0;
+  // A norm of parts of rows has a block for each of them, and a warp of it the
+  // columns of a square.
+  auto norm = dyn_cast<kernel::RmsNormOp>(op);
+  const int64_t width = widthOf(op->getResult(0));
+  const int64_t part = norm ? widthOf(norm.getWeight()) : width;
+  return part % cuda::squareColumns == 0 ? width / cuda::squareColumns : 0;
 }
 
 static bool areOfOneFormat(ArrayRef<Value> weights) {

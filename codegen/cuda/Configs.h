@@ -43,11 +43,14 @@ llvm::SmallVector<mlir::Value> weightsOf(mlir::Operation *op);
 /// The config of `op`, a product or those of query, key and value.
 kernel::MatmulConfigAttr matmulAttr(mlir::Operation *op);
 
-/// Whether the kernels of `op`, which has products and a config, may share a
-/// norm with another op: they take their input in bf16, have all rows in one
-/// tile where blocks go from tile to tile, and take so little time that the
-/// launch of a norm counts.
-bool mayShareNorm(mlir::Operation *op);
+/// Whether the kernel of `op` takes the squares of its input's rows: it has
+/// products in bf16, all rows in one tile where blocks go from tile to tile,
+/// and takes so little time that the launch of a norm counts.
+bool takesSquares(mlir::Operation *op);
+
+/// The parts of each row of its result of which the kernel of `op` gives the
+/// squares for a norm that comes next; 0: it gives none.
+int64_t squarePartsOf(mlir::Operation *op);
 
 /// Rows x weights x chunks in flight of a warp with two outputs that no GPU
 /// spills (the compile gate).

@@ -142,22 +142,11 @@ Attribute CudaTarget::inputEncoding(Operation *op) const {
 }
 
 bool CudaTarget::takesSquares(Operation *op) const {
-  return roundsInput(op) && mayShareNorm(op) &&
-         widthOf(op->getOperand(0)) % cuda::squareColumns == 0;
+  return llamac::takesSquares(op);
 }
 
 int64_t CudaTarget::givesSquares(Operation *op) const {
-  if (!isa<kernel::NextNormOpInterface>(op))
-    return 0;
-  if (auto product = dyn_cast<kernel::MatmulOp>(op);
-      product && (!roundsInput(op) || !mayShareNorm(op) ||
-                  product.getWeights().size() != 1))
-    return 0;
-  // A norm of parts of rows has a block for each of them.
-  auto norm = dyn_cast<kernel::RmsNormOp>(op);
-  const int64_t width = widthOf(op->getResult(0));
-  const int64_t part = norm ? widthOf(norm.getWeight()) : width;
-  return part % cuda::squareColumns == 0 ? width / cuda::squareColumns : 0;
+  return squarePartsOf(op);
 }
 
 std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {

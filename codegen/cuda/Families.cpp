@@ -67,17 +67,12 @@ static constexpr FunctorStyle functorStyle = {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Whether `squares` has parts of `rows` as kernels store and read them.
-static bool hasSquares(Value squares, Value rows) {
-  return widthOf(squares) * cuda::squareColumns == widthOf(rows);
-}
-
 /// Whether a kernel gives what `op` does for the norm that comes next, if
 /// anything.
 static bool givesSquares(Operation *op) {
   auto maker = cast<kernel::NextNormOpInterface>(op);
   return !maker.getNextNorm() ||
-         hasSquares(maker.getSquares(), maker->getResult(0));
+         widthOf(maker.getSquares()) == squarePartsOf(op);
 }
 
 /// True of a product, or the products of query, key and value, of the family
@@ -89,14 +84,14 @@ static bool isProduct(Operation *op) {
     return false;
   auto product = dyn_cast<kernel::MatmulOp>(op);
   constexpr bool takesBf16 = family != kernel::MatmulFamily::Gemv;
+  // The norm of an input in bf16 is shared, as squares; other inputs have none.
   const Value norm = cast<Op>(op).getNorm(), squares = squaresOf(op);
-  const bool takesNorm = takesBf16
-                             ? !norm || (squares && mayShareNorm(op) &&
-                                         hasSquares(squares, op->getOperand(0)))
-                             : !squares;
-  const bool givesNorm = !(product && product.getNextNorm()) ||
-                         (takesBf16 && mayShareNorm(op) &&
-                          product.getWeights().size() == 1 && givesSquares(op));
+  const bool takesNorm = !squares
+                             ? !norm || !takesBf16
+                             : takesBf16 && takesSquares(op) &&
+                                   widthOf(squares) * cuda::squareColumns ==
+                                       widthOf(op->getOperand(0));
+  const bool givesNorm = !product || givesSquares(op);
   return !(product && product.getLeaves()) &&
          getElementTypeOrSelf(op->getOperand(0)).isBF16() == takesBf16 &&
          takesNorm && givesNorm && llvm::all_of(weightsOf(op), isPackable);
@@ -544,11 +539,7 @@ static CudaKernelText embedText(Operation *operation,
 }
 
 static bool isRmsNorm(Operation *op) {
-  // A block has a part of a row, and a warp columns of one square.
-  auto norm = dyn_cast<kernel::RmsNormOp>(op);
-  return norm && givesSquares(op) &&
-         (!norm.getNextNorm() ||
-          widthOf(norm.getWeight()) % cuda::squareColumns == 0);
+  return isa<kernel::RmsNormOp>(op) && givesSquares(op);
 }
 
 static cuda::LaunchShape rmsNormShape(Operation *operation,

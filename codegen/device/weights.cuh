@@ -269,12 +269,14 @@ template <WeightFormat format> struct PackedWeight {
   }
 };
 
+/// For lop3: a & b | c.
+constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
+
 /// The elements of four `four` of a share as two pairs of halves: q.
 template <WeightFormat format>
 LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
   constexpr FormatInfo info = infoOf(format);
   constexpr uint32_t one = 0x3c003c00u;
-  constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
   const int eight = four / 2;
   if constexpr (info.elements == ElementCoding::E4M3) {
     const uint32_t word = share.low[four];
@@ -392,7 +394,7 @@ LLAMAC_DEVICE Words2 elementsAsBf16(const ShareValues<format> &share,
                                     int four) {
   static_assert(scalesPairs(format));
   constexpr FormatInfo info = infoOf(format);
-  constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa, both = 0x00010001u;
+  constexpr uint32_t both = 0x00010001u;
   const int eight = four / 2;
   Words2 result;
 #pragma unroll

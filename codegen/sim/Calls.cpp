@@ -79,7 +79,7 @@ template <class T> static T roundToOdd(T rounded, double rest) {
 /// a * b + c, rounded once to bf16; all three are bf16, so a * b is exact.
 static unsigned short fmaBf16(double a, double b, double c) {
   const double product = a * b, sum = product + c;
-  // What the sum of two numbers lost (Knuth, TAOCP 4.2.2, theorem B).
+  // The sum of two numbers lost this much (Knuth, TAOCP 4.2.2, theorem B).
   const double ofC = sum - product;
   const double lost = product - (sum - ofC) + (c - ofC);
   const double all = roundToOdd(sum, lost);

@@ -190,7 +190,7 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
     Numbers random((static_cast<uint64_t>(rank) << 32) + number + 1);
     for (float &element : tensor.data)
       element = random.uniform(2);
-    // Of squares the means are 1 to 3, as those of such numbers.
+    // Squares of such numbers have means of 1 to 3.
     if (hasProducts(user) && squaresOf(user) == argument) {
       const int64_t width = widthOf(user->getOperand(0));
       for (float &element : tensor.data)

@@ -199,11 +199,29 @@ static absl::Status giveForNextNorm(OpCall &call, Tensor result,
   return call.give(std::move(squares));
 }
 
+/// Gives what `epilogue`, which may be empty, makes of `accumulators` and of
+/// the operands behind number `nextNorm`, or from it on without a next norm.
+static absl::Status giveWithEpilogue(OpCall &call,
+                                     MutableArrayRef<Tensor> accumulators,
+                                     Region &epilogue, unsigned nextNorm) {
+  if (epilogue.empty())
+    return giveForNextNorm(call, std::move(accumulators.front()), nextNorm);
+  auto op = cast<kernel::NextNormOpInterface>(call.op);
+  const unsigned firstExtra = nextNorm + (op.getNextNorm() ? 1 : 0);
+  SmallVector<const Tensor *> scalars;
+  for (const Tensor &accumulator : accumulators)
+    scalars.push_back(&accumulator);
+  std::vector<Tensor> repeated;
+  LLAMAC_RETURN_IF_ERROR(addElements(call, firstExtra, scalars, repeated,
+                                     accumulators.front().shape[0]));
+  LLAMAC_ASSIGN_OR_RETURN(Tensor result, mapScalars(call, epilogue, scalars));
+  return giveForNextNorm(call, std::move(result), nextNorm);
+}
+
 template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
   const unsigned weights = op.getWeights().size();
   const unsigned nextNorm = 1 + weights + (op.getNorm() ? 1 : 0);
-  const unsigned firstExtra = nextNorm + (op.getNextNorm() ? 1 : 0);
   std::optional<Tensor> normalised;
   LLAMAC_ASSIGN_OR_RETURN(
       const Tensor *input,
@@ -214,31 +232,7 @@ template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
                             multiplyRows(call, *input, call.weight(1 + i)));
     products.push_back(std::move(product));
   }
-  SmallVector<const Tensor *> scalars;
-  for (const Tensor &product : products)
-    scalars.push_back(&product);
-  std::vector<Tensor> repeated;
-  LLAMAC_RETURN_IF_ERROR(
-      addElements(call, firstExtra, scalars, repeated, products[0].shape[0]));
-  LLAMAC_ASSIGN_OR_RETURN(Tensor result,
-                          mapScalars(call, op.getEpilogue(), scalars));
-  return giveForNextNorm(call, std::move(result), nextNorm);
-}
-
-/// Gives what `epilogue`, which may be empty, makes of `rows` and of the
-/// operands behind number `nextNorm`, or from it on without a next norm.
-static absl::Status giveWithEpilogue(OpCall &call, Tensor rows,
-                                     Region &epilogue, unsigned nextNorm) {
-  if (!epilogue.empty()) {
-    auto op = cast<kernel::NextNormOpInterface>(call.op);
-    const unsigned firstExtra = nextNorm + (op.getNextNorm() ? 1 : 0);
-    SmallVector<const Tensor *> scalars = {&rows};
-    std::vector<Tensor> repeated;
-    LLAMAC_RETURN_IF_ERROR(
-        addElements(call, firstExtra, scalars, repeated, rows.shape[0]));
-    LLAMAC_ASSIGN_OR_RETURN(rows, mapScalars(call, epilogue, scalars));
-  }
-  return giveForNextNorm(call, std::move(rows), nextNorm);
+  return giveWithEpilogue(call, products, op.getEpilogue(), nextNorm);
 }
 
 template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
@@ -248,15 +242,13 @@ template <> absl::Status compute<kernel::RmsNormOp>(OpCall &call) {
                           normaliseRows(call, call.tensor(Input),
                                         call.weight(Weight),
                                         op.getEps().convertToDouble()));
-  return giveWithEpilogue(call, std::move(normalised), op.getEpilogue(),
-                          NextNorm);
+  return giveWithEpilogue(call, normalised, op.getEpilogue(), NextNorm);
 }
 
 template <> absl::Status compute<kernel::AllReduceOp>(OpCall &call) {
   auto op = cast<kernel::AllReduceOp>(call.op);
   LLAMAC_ASSIGN_OR_RETURN(Tensor sum, sumOfRanks(call, op.getRanks()));
-  return giveWithEpilogue(call, std::move(sum), op.getEpilogue(),
-                          /*nextNorm=*/1);
+  return giveWithEpilogue(call, sum, op.getEpilogue(), /*nextNorm=*/1);
 }
 
 template <> absl::Status compute<kernel::PointwiseOp>(OpCall &call) {

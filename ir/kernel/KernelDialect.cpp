@@ -220,8 +220,9 @@ static LogicalResult checkParts(Operation *op, StringRef what, int64_t parts,
                            << " parts, expected a divisor of " << width;
 }
 
-/// What `op` gives for the norm that comes next.
-static LogicalResult checkNextNorm(NextNormOpInterface op) {
+/// Checks what `maker` gives for the norm that comes next.
+static LogicalResult checkNextNorm(Operation *maker) {
+  auto op = cast<NextNormOpInterface>(maker);
   const size_t results = op.getNextNorm() ? 3 : 1;
   if (op->getNumResults() != results)
     return op.emitOpError()
@@ -267,7 +268,7 @@ LogicalResult RmsNormOp::verifySized() {
   if (width % size != 0)
     return emitOpError() << "weight's size is " << size
                          << ", expected a divisor of " << width;
-  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))))
+  if (failed(checkNextNorm(*this)))
     return failure();
   return checkOptionalEpilogue(*this);
 }
@@ -276,7 +277,7 @@ LogicalResult AllReduceOp::verifySized() {
   if (getTree() && !llvm::isPowerOf2_64(getRanks()))
     return emitOpError() << "has a tree over " << getRanks()
                          << " ranks, expected a power of two";
-  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))))
+  if (failed(checkNextNorm(*this)))
     return failure();
   return checkOptionalEpilogue(*this);
 }
@@ -324,7 +325,7 @@ LogicalResult MatmulOp::verifySized() {
   if (depth % static_cast<int64_t>(getLeaves().value_or(1)) != 0)
     return emitOpError() << "cuts " << depth << " columns into " << *getLeaves()
                          << " leaves, which do not divide them";
-  if (failed(checkNextNorm(cast<NextNormOpInterface>(getOperation()))) ||
+  if (failed(checkNextNorm(*this)) ||
       failed(checkElementwise(*this, getExtras(), getResult().getType())))
     return failure();
   return checkScalarRegion(*this, getEpilogue(),

@@ -150,8 +150,8 @@ def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
 // What products on tensor cores would round by themselves may come in bf16.
 def Kernel_InputRows : 2DTensorOf<[F32, BF16]>;
 def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
-// Of the norm of a product's input: its weights, [K], or where the input has
-// them already the sums of squares of the parts of each row, [rows, parts].
+// A product has the weights of its input's norm, [K], or, where the input has
+// them already, the sums of squares of the parts of each row, [rows, parts].
 def Kernel_Norm : AnyTypeOf<[Kernel_Vector, Kernel_Rows]>;
 def Kernel_CosSin : 3DTensorOf<[F32]>;          // [rows, h/2, 2]
 def Kernel_Partials : 4DTensorOf<[F32]>;        // [rows, H, splits, partial]
@@ -336,8 +336,8 @@ def Kernel_RmsNormOp
                       Variadic<Kernel_InputRows>:$forNextNorm);
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
-    $input `,` $weight (`next_norm` `(` $nextNorm^ `)`)? (`extras` `(` $extras^ `)`)?
-    (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+    $input `,` $weight (`next_norm` `(` $nextNorm^ `)`)?
+    (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -9,9 +9,9 @@
 // Goes through the products from the first to the last. What several of them
 // read is rounded once, where the first of them stands.
 //
-// First, products whose kernels can share a norm do: the one that makes the
-// rows stores them in bf16 too, with the norm's weights and the squares that
-// the other one needs, and no launch stands between them.
+// First, ops whose kernels can share a norm do: the one that makes the rows
+// stores them in bf16 too, times the norm's weights, and the squares that the
+// product needs which reads them, and no launch stands between the two.
 //
 //===----------------------------------------------------------------------===//
 

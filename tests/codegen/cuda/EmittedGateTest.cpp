@@ -27,8 +27,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <regex>
 
 namespace llamac {
 namespace {
@@ -51,17 +49,10 @@ void PrintTo(const GateCase &gate, std::ostream *out) {
 
 class EmittedGateTest : public testing::TestWithParam<GateCase> {};
 
-/// The first number in `source` that `pattern` finds; 0 where there is none.
-static int numberIn(const std::string &source, const char *pattern) {
-  std::smatch match;
-  return std::regex_search(source, match, std::regex(pattern))
-             ? std::atoi(match[1].str().c_str())
-             : 0;
-}
-
-/// What of shared memory `gpu` does not have, for a block or for as many as the
-/// registers are bounded for; empty when there is enough. Dynamic memory, which
-/// is aligned to 1,024 bytes, lies behind what the kernel declares.
+/// Says how much more shared memory a kernel takes than `gpu` has, for a block
+/// or for as many as the registers are bounded for; empty when there is enough.
+/// Dynamic memory, which is aligned to 1,024 bytes, lies behind what the kernel
+/// declares.
 static std::string missingShared(const KernelResources &kernel,
                                  const std::string &source,
                                  const GpuSpec &gpu) {

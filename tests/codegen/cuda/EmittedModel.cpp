@@ -13,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 namespace llamac {
@@ -55,6 +57,13 @@ std::string EmittedModel::source(const std::string &kernel) const {
   std::ostringstream text;
   text << std::ifstream(folder.file(kernel + ".cu")).rdbuf();
   return text.str();
+}
+
+int numberIn(const std::string &source, const std::string &pattern) {
+  std::smatch match;
+  return std::regex_search(source, match, std::regex(pattern))
+             ? std::atoi(match[1].str().c_str())
+             : 0;
 }
 
 CudaSource cudaSource(const std::string &kernel, const std::string &text) {

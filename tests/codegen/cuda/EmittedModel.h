@@ -36,6 +36,10 @@ private:
   std::unique_ptr<Compilation> compilation;
 };
 
+/// The number that the first group of `pattern` finds first in `source`; 0
+/// where it finds none.
+int numberIn(const std::string &source, const std::string &pattern);
+
 /// What NVRTC takes: `text`, the source of `kernel`, and every header.
 CudaSource cudaSource(const std::string &kernel, const std::string &text);
 

@@ -8,12 +8,12 @@
 
 #include "tests/codegen/cuda/SassRules.h"
 
+#include "tests/codegen/cuda/EmittedModel.h"
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <regex>
 
 namespace llamac {
 
@@ -85,11 +85,7 @@ static constexpr int boundedDepth = 2048;
 
 /// The first `.name = N` of a kernel's config; 0 where there is none.
 static int sizeOf(const std::string &source, const char *name) {
-  const std::regex field(absl::StrCat(R"(\.)", name, R"( = (\d+))"));
-  std::smatch match;
-  return std::regex_search(source, match, field)
-             ? std::atoi(match[1].str().c_str())
-             : 0;
+  return numberIn(source, absl::StrCat(R"(\.)", name, R"( = (\d+))"));
 }
 
 /// The rows of input that a warp multiplies weights by; 0 where the kernel is

@@ -45,7 +45,7 @@ static ExpectedRow productBehindNorm(const ExpectedRow &row,
   ExpectedRow result =
       Matrix(matrix, numerics, rows)
           .times(normalised(values, gain, normEps), Activations::Normal);
-  // What the row is off by goes through the norm and the product.
+  // The bounds of the row go through the norm and the product.
   const double scale = 1 / std::sqrt(squares / width + normEps);
   const std::vector<double> weights = matrix.values();
   for (size_t n = 0; n < result.size(); ++n) {
