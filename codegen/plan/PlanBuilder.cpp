@@ -176,6 +176,7 @@ schema::GeometryT geometryOf(plan::KernelOp kernel) {
   geometry.dependent = from.getDependent();
   geometry.workspaceBytes = from.getWorkspace();
   geometry.counters = from.getCounters();
+  geometry.resident = from.getResident();
   for (plan::TensorMapAttr map : kernel.getTensorMaps())
     geometry.maps.emplace_back(map.getOperand(), map.getElementBytes(),
                                map.getColumns(), map.getRows(),

@@ -52,7 +52,8 @@ struct TensorMapGeometry {
 ///
 /// A launch whose blocks work together gets memory of its own: for each row
 /// `workspace` bytes, uninitialised, and `counters` words of 32 bits that are 0
-/// before it and that it leaves 0.
+/// before it and that it leaves 0. All blocks of a `resident` one run at the
+/// same time and may wait for each other: at most `items`, as many as fit.
 struct LaunchGeometry {
   int64_t items = 0;
   int64_t rowBlock = 0;
@@ -62,6 +63,7 @@ struct LaunchGeometry {
   bool dependent = false;
   int64_t workspace = 0;
   int64_t counters = 0;
+  bool resident = false;
   std::vector<TensorMapGeometry> maps = {};
 };
 

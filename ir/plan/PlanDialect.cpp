@@ -127,7 +127,7 @@ void KernelOp::setGeometryOf(const kernel::LaunchGeometry &geometry) {
   setGeometryAttr(GeometryAttr::get(
       getContext(), geometry.items, geometry.rowBlock, geometry.scratch,
       geometry.threads, geometry.cluster, geometry.dependent,
-      geometry.workspace, geometry.counters));
+      geometry.workspace, geometry.counters, geometry.resident));
   SmallVector<Attribute> maps;
   for (const kernel::TensorMapGeometry &map : geometry.maps)
     maps.push_back(TensorMapAttr::get(

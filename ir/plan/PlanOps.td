@@ -93,7 +93,8 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
     programmatic dependent launch: the launch may begin while the one before it
     ends. Elsewhere these are left out and each thread has `scratch` bytes of
     its own. For each row a launch has `workspace` bytes of workspace and
-    `counters` counters.
+    `counters` counters. Of a `resident` one all blocks run at the same time,
+    and may wait for each other: at most `items` of them, as many as fit.
   }];
   let parameters = (ins "int64_t":$items, "int64_t":$rowBlock,
                         "int64_t":$scratch,
@@ -101,7 +102,8 @@ def Plan_GeometryAttr : AttrDef<PlanDialect, "Geometry"> {
                         DefaultValuedParameter<"int64_t", "1">:$cluster,
                         DefaultValuedParameter<"bool", "false">:$dependent,
                         DefaultValuedParameter<"int64_t", "0">:$workspace,
-                        DefaultValuedParameter<"int64_t", "0">:$counters);
+                        DefaultValuedParameter<"int64_t", "0">:$counters,
+                        DefaultValuedParameter<"bool", "false">:$resident);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -78,13 +78,16 @@ const schema::Operand *peersOf(const schema::LaunchT &launch) {
 }
 
 bool isSampling(const schema::LaunchT &launch) {
-  return std::any_of(launch.operands.begin(), launch.operands.end(),
-                     [](const schema::Operand &operand) {
-                       return operand.kind() == schema::OperandKind::Input &&
-                              operand.index() ==
-                                  static_cast<uint32_t>(
-                                      schema::InputRole::SamplingParams);
-                     });
+  auto takes = [&](schema::InputRole role) {
+    return std::ranges::any_of(
+        launch.operands, [role](const schema::Operand &operand) {
+          return operand.kind() == schema::OperandKind::Input &&
+                 operand.index() == static_cast<uint32_t>(role);
+        });
+  };
+  // A resident step takes both.
+  return takes(schema::InputRole::SamplingParams) &&
+         !takes(schema::InputRole::Tokens);
 }
 
 int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape) {

@@ -14,7 +14,7 @@
 namespace llamac {
 
 // Like those of PlanChecks, far above any valid plan.
-static constexpr uint64_t maxCounterBytes = uint64_t{1} << 24;
+static constexpr uint64_t maxCounterBytes = uint64_t{1} << 28;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
 static constexpr uint64_t maxBlockThreads = 1024;
@@ -84,6 +84,11 @@ bool PlanChecks::checkGeometry(const schema::KernelT &kernel,
   if (geometry.dependent && !hasBlocks)
     return at["dependent"].wrong(absl::StrCat("false for target ", plan.target),
                                  "true");
+  if (geometry.resident && (!hasBlocks || !geometry.maps.empty() ||
+                            geometry.cluster != 1 || geometry.rowBlock != 0))
+    return at["resident"].wrong("false, or blocks of cuda or sim without "
+                                "clusters, row blocks and tensor maps",
+                                "true");
   if (!hasBlocks && !geometry.maps.empty())
     return at["tensor maps"].wrong(
         absl::StrCat("none for target ", plan.target), geometry.maps.size());

@@ -546,7 +546,7 @@ const Nonsense all[] = {
      "counters: expected a multiple of 4 bytes and at most"},
     {"CountersThatNoKernelsNeed",
      [](PlanT &p) { p.counterBytes = uint64_t{1} << 43; },
-     "counters: expected a multiple of 4 bytes and at most 16777216, got "
+     "counters: expected a multiple of 4 bytes and at most 268435456, got "
      "8796093022208"},
     // Parameters and their operands.
     {"ParamRole",
