@@ -153,4 +153,10 @@ template <int stages> struct RingPlace {
   extern __shared__ __align__(1024) unsigned char name[]
 #endif
 
+/// LLAMAC_TABLE(Operands, operands) declares a parameter of a kernel that is a
+/// structure of pointers.
+#ifndef LLAMAC_SIM
+#define LLAMAC_TABLE(type, name) const __grid_constant__ type name
+#endif
+
 #endif // LLAMAC_CODEGEN_DEVICE_TYPES_CUH

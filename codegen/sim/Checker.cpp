@@ -142,8 +142,17 @@ bool Group::FoundBuffer::holds(const void *address, uint64_t size) const {
   return buffer && size <= buffer->size - (toInteger(address) - start);
 }
 
+bool Group::isInTable(const void *address, uint64_t size) const {
+  const std::vector<void *> &args = launch.launch.args;
+  const uint64_t bytes = args.size() * sizeof(void *);
+  const uint64_t offset = toInteger(address) - toInteger(args.data());
+  return offset < bytes && size <= bytes - offset;
+}
+
 void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                         Access access) {
+  if (launch.launch.table && isRead(access) && isInTable(address, size))
+    return;
   const FoundBuffer found = findBuffer(address);
   if (!found.holds(address, size)) {
     if (isRead(access) && launch.module.contains(address))

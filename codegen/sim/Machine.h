@@ -462,6 +462,8 @@ private:
                    uint64_t size, Access access);
   void checkGlobal(Thread &thread, const void *address, uint64_t size,
                    Access access);
+  /// Whether these bytes are operands that the kernel takes as a table.
+  bool isInTable(const void *address, uint64_t size) const;
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
   void checkRaces(const Thread &thread, Shadow &shadow, const void *address,

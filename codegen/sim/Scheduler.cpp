@@ -27,7 +27,7 @@ static Group *&currentGroup() {
 Group &Group::current() { return *currentGroup(); }
 
 //===----------------------------------------------------------------------===//
-// Kernels take any number of pointers, then a row count
+// Kernels take any number of pointers, or a table of them, then a row count
 //===----------------------------------------------------------------------===//
 
 template <size_t> using Pointer = void *;
@@ -52,8 +52,14 @@ static void callKernel(const void *kernel, const std::vector<void *> &args,
 /// The first function of every fiber.
 void runFiber() {
   Group &group = Group::current();
-  callKernel<32>(group.launch.kernel, group.launch.launch.args,
-                 group.launch.launch.rows);
+  const SimLaunch &launch = group.launch.launch;
+  // The fiber of a kernel that fails frees nothing.
+  void *const table = const_cast<void **>(launch.args.data());
+  if (launch.table)
+    callWith(group.launch.kernel, &table, launch.rows,
+             std::index_sequence<0>());
+  else
+    callKernel<32>(group.launch.kernel, launch.args, launch.rows);
   group.exitThread();
 }
 

@@ -168,7 +168,7 @@ public:
     std::vector<SimLaunch> launches; // Of one module, which run together.
     for (size_t i = 0; i < program.launches.size(); ++i) {
       if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
-        launches.push_back(bind(i, rows));
+        launches.push_back(bind(i, rows, shape));
       if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
         continue;
       LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
@@ -181,24 +181,31 @@ public:
     LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
     LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
     const int64_t rows = rowsOf(*program.launches[launch], shape);
-    return rows > 0 ? device.run(moduleOf(launch), {bind(launch, rows)}, {})
-                    : absl::OkStatus();
+    return rows > 0
+               ? device.run(moduleOf(launch), {bind(launch, rows, shape)}, {})
+               : absl::OkStatus();
   }
 
 private:
-  SimLaunch bind(size_t number, int64_t rows) {
+  SimLaunch bind(size_t number, int64_t rows, const StepShape &shape) {
     const schema::LaunchT &launch = *program.launches[number];
     const schema::KernelT &kernel = *plan.kernels[launch.kernel];
     const schema::GeometryT &geometry = *kernel.geometry;
+    const int64_t items = geometry.resident
+                              ? device.residentBlocks(geometry.items)
+                              : geometry.items;
     const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
-    SimLaunch bound{.kernel = kernel.symbol,
-                    .grid = {static_cast<uint32_t>(geometry.items),
-                             static_cast<uint32_t>(blocks)},
-                    .block = {static_cast<uint32_t>(geometry.threads)},
-                    .sharedBytes = static_cast<uint32_t>(geometry.scratchBytes),
-                    .rows = static_cast<int32_t>(rows),
-                    .dependent = geometry.dependent,
-                    .cluster = static_cast<uint32_t>(geometry.cluster)};
+    const int64_t steps = shape.samples ? 1 : 0;
+    SimLaunch bound{
+        .kernel = kernel.symbol,
+        .grid = {static_cast<uint32_t>(items), static_cast<uint32_t>(blocks)},
+        .block = {static_cast<uint32_t>(geometry.threads)},
+        .sharedBytes = static_cast<uint32_t>(geometry.scratchBytes),
+        .rows = static_cast<int32_t>(geometry.resident ? steps : rows),
+        .table = geometry.resident,
+        .cooperative = geometry.resident,
+        .dependent = geometry.dependent,
+        .cluster = static_cast<uint32_t>(geometry.cluster)};
     for (const schema::Operand &operand : launch.operands)
       bound.args.push_back(addressOf(operand, bindings));
     for (SimTensorMap &map : maps[number])

@@ -21,6 +21,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,6 +40,8 @@ struct SimDeviceOptions {
   NamedSchedule order = {};
   int threads = 0; ///< Of the host; 0 for one on each core.
   bool checked = false;
+  /// Blocks of a resident kernel, at most: it must work with any number.
+  int residentBlocks = 3;
 };
 
 class SimDevice final : public HostDevice {
@@ -68,6 +71,11 @@ public:
 
   /// Names memory for messages.
   void rename(void *address, std::string name);
+
+  /// How many blocks of a resident kernel of `items` blocks run.
+  int64_t residentBlocks(int64_t items) const {
+    return std::min<int64_t>(items, options.residentBlocks);
+  }
 
 private:
   SimDeviceOptions options;

@@ -197,7 +197,7 @@ Simulator::start(const SimModule &module, const SimLaunch &launch) {
                      " blocks of ", threads,
                      " threads; expected at least one of each and at most 1024 "
                      "threads"));
-  if (launch.args.size() > 32)
+  if (launch.args.size() > 32 && !launch.table)
     return usageError(absl::StrCat("kernel ", launch.kernel, ": ",
                                    launch.args.size(),
                                    " operands; expected at most 32"));
@@ -230,7 +230,7 @@ absl::Status Simulator::run(const SimModule &module,
     if (!launches[i].dependent)
       written.clear();
     if (options.earlyDependents && i + 1 < launches.size() &&
-        launches[i + 1].dependent) {
+        launches[i + 1].dependent && !launches[i + 1].cooperative) {
       LLAMAC_ASSIGN_OR_RETURN(next, start(module, launches[i + 1]));
       next->begin();
     }

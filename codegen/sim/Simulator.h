@@ -60,17 +60,21 @@ struct SimSize {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
-/// extern "C" __global__ void KERNEL(T0 *args[0], T1 *args[1], ..., int rows).
+/// extern "C" __global__ void KERNEL(T0 *args[0], T1 *args[1], ..., int rows),
+/// or KERNEL(LLAMAC_TABLE(Table, args), int rows).
 struct SimLaunch {
   std::string kernel;
   SimSize grid;
   SimSize block;
   uint32_t sharedBytes = 0;      ///< Dynamic shared memory.
-  std::vector<void *> args = {}; ///< At most 32.
+  std::vector<void *> args = {}; ///< At most 32, unless they are a table.
   int32_t rows = 0;
+  /// The kernel takes its operands as one structure of pointers.
+  bool table = false;
   /// All blocks are resident at once and may wait for each other.
   bool cooperative = false;
-  /// Programmatic dependent launch: every thread calls gridDependencyWait().
+  /// Programmatic dependent launch: every thread calls gridDependencyWait(). A
+  /// cooperative one does not begin early.
   bool dependent = false;
   /// Blocks along x that run together and reach each other's shared memory; it
   /// divides grid.x. No cooperative launch has clusters.

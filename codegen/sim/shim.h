@@ -139,6 +139,7 @@ static inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 
 // A parameter that is a structure comes as its address.
 #define LLAMAC_TENSOR_MAP(name) const llamac::TensorMap &name
+#define LLAMAC_TABLE(type, name) const type &name
 
 #ifdef LLAMAC_SIM_SUPPORT
 

@@ -62,7 +62,8 @@ SimTensorMap mapOf(const std::vector<float> &matrix) {
 }
 
 absl::Status run(const Chain &chain, const std::string &suffix,
-                 const SimOptions &options, Memory &memory) {
+                 const SimOptions &options, Memory &memory,
+                 bool cooperative = false) {
   // What an earlier step left.
   memory.out.assign(count, -1);
   memory.a.assign(count, -2);
@@ -81,6 +82,7 @@ absl::Status run(const Chain &chain, const std::string &suffix,
   launches[0].kernel = "firstLaunch";
   launches[1].kernel = "secondLaunch";
   launches[2].kernel = chain.name + suffix;
+  launches[2].cooperative = cooperative;
   for (SimLaunch &launch : launches) {
     launch.grid.x = blocks;
     launch.block.x = 64;
@@ -167,6 +169,19 @@ INSTANTIATE_TEST_SUITE_P(Sim, DependentLaunches, testing::ValuesIn(chains),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
+
+TEST(DependentLaunchesTogether, DoNotBeginEarly) {
+  const Chain chain{"readBeforeTheWait", tooEarly, Chain::WrongValues};
+  for (const bool checked : {false, true})
+    for (const SimOptions &options : schedules(checked)) {
+      SCOPED_TRACE(describe(options));
+      Memory memory;
+      const absl::Status status =
+          run(chain, "Bug", options, memory, /*cooperative=*/true);
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(hasRightValues(memory));
+    }
+}
 
 /// A launch that is not dependent ends the chain: prologues after it may read
 /// what was written before it.

@@ -7,14 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/sim/SimDevice.h"
+#include "codegen/sim/SimCode.h"
 #include "runtime/base/Status.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/codegen/sim/Support.h"
+#include "tests/runtime/engine/ToyModel.h"
 
 #include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace llamac;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 static constexpr int32_t vectorLength = 300;
@@ -105,6 +109,95 @@ TEST_F(SimDeviceTest, FreedMemoryIsOutOfBounds) {
       std::make_unique<Buffer>(out->address(), out->size());
   out.reset();
   EXPECT_THAT(std::string(add(*gone).message()), HasSubstr("out of bounds"));
+}
+
+//===----------------------------------------------------------------------===//
+// Resident kernels
+//===----------------------------------------------------------------------===//
+
+static constexpr uint64_t counterCount = 2;
+
+/// A plan for sim whose only kernel is residentStep of Tables.cu, of at most
+/// five blocks.
+static toy::ToyPlan residentPlan(SimFlavour flavour) {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  schema::PlanT &plan = toy.plan;
+  plan.target = "sim";
+  plan.counterBytes = counterCount * sizeof(uint32_t);
+  const absl::StatusOr<std::string> object =
+      compileForSim({{"Tables.cu", readTestSource("Tables.cu")}}, flavour);
+  EXPECT_TRUE(object.ok()) << object.status();
+  toy.sections[plan.code[0]->section].bytes = *object;
+  plan.code[0]->isa = std::string(simCodeName(flavour));
+
+  auto kernel = std::make_unique<schema::KernelT>();
+  kernel->symbol = "residentStep";
+  kernel->family = "step";
+  kernel->params = {schema::ParamRole::Result, schema::ParamRole::Counters};
+  kernel->resultRowBytes = {5 * sizeof(float)};
+  kernel->geometry = std::make_unique<schema::GeometryT>();
+  kernel->geometry->items = 5;
+  kernel->geometry->threads = 32;
+  kernel->geometry->counters = counterCount;
+  kernel->geometry->resident = true;
+  plan.kernels.clear();
+  plan.kernels.push_back(std::move(kernel));
+
+  auto launch = std::make_unique<schema::LaunchT>();
+  launch->label = "step";
+  launch->operands = {schema::Operand(schema::OperandKind::Arena, 0, 0),
+                      schema::Operand(schema::OperandKind::Counters, 0, 0)};
+  plan.programs.resize(1);
+  plan.programs[0]->launches.clear();
+  plan.programs[0]->launches.push_back(std::move(launch));
+  return toy;
+}
+
+/// What the blocks of a resident kernel write in a step of `shape`.
+static std::vector<float> runResident(const SimDeviceOptions &options,
+                                      const StepShape &shape) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("resident.plan");
+  const absl::Status written = toy::writeToyPlan(
+      residentPlan(options.checked ? SimFlavour::Checked : SimFlavour::Fast),
+      path);
+  EXPECT_TRUE(written.ok()) << written;
+  const auto plan = PlanReader::open(path);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+
+  SimDevice device(options);
+  const auto arena = *device.allocate((*plan)->plan().programs[0]->arenaBytes);
+  const std::vector<uint8_t> zeros(counterCount * sizeof(uint32_t));
+  const auto counters = *device.allocate(zeros.size());
+  EXPECT_TRUE(device.write(*counters, 0, zeros).ok());
+  const auto code = device.loadCode(*plan);
+  EXPECT_TRUE(code.ok()) << code.status();
+  ProgramBindings bindings;
+  bindings.arena = arena->address();
+  bindings.counters = counters->address();
+  const auto program = (*code)->prepare(0, bindings);
+  EXPECT_TRUE(program.ok()) << program.status();
+  const absl::Status status = (*program)->run(shape);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE((*program)->runLaunch(0, shape).ok());
+  const auto *values = static_cast<const float *>(arena->address());
+  return {values, values + 3};
+}
+
+TEST(SimDeviceResident, RunsAsFewBlocksAsItIsTold) {
+  const StepShape shape{.rows = 1, .outputRows = 1};
+  for (const bool checked : {false, true}) {
+    EXPECT_THAT(runResident({.checked = checked}, shape),
+                ElementsAre(103, 103, 103));
+    EXPECT_THAT(runResident({.checked = checked, .residentBlocks = 9}, shape),
+                ElementsAre(105, 105, 105))
+        << "it has five";
+  }
+}
+
+TEST(SimDeviceResident, TakesNoStepThatSamplesWhereNoneIsAskedFor) {
+  EXPECT_THAT(runResident({}, {.rows = 1, .outputRows = 1, .samples = false}),
+              ElementsAre(3, 3, 3));
 }
 
 TEST(SimScheduleTest, IsKnownByName) {
