@@ -122,7 +122,7 @@ void Group::initBarrier(unsigned long *barrier, uint32_t arrivals) {
 }
 
 void Group::endPhaseIfDone(MemoryBarrier &barrier) {
-  idleRounds = 0;
+  progressed();
   if (barrier.pending || barrier.bytes)
     return;
   barrier.released = joined(barrier.released, barrier.gathered);
@@ -236,7 +236,7 @@ bool Group::runBulkCopy() {
     if (block->bulkCopies.empty())
       continue;
     auto next = block->bulkCopies.begin();
-    if (launch.options.schedule == SimSchedule::Random)
+    if (isRandom())
       next += static_cast<ptrdiff_t>(random() % block->bulkCopies.size());
     else if (launch.options.schedule == SimSchedule::Reverse)
       next = block->bulkCopies.end() - 1;

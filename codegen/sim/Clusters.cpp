@@ -161,7 +161,7 @@ void Group::endClusterPhaseIfDone(const Block &block) {
   }
   ++barrier.phase;
   barrier.arrived = 0;
-  idleRounds = 0;
+  progressed();
   for (Thread *thread : barrier.waiting)
     makeReady(*thread);
   barrier.waiting.clear();

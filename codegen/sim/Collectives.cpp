@@ -66,8 +66,8 @@ uint32_t Group::runCollective(WarpArguments arguments) {
     if (mask >> lane & 1)
       makeReady(block.threads[self.warp() * 32 + lane]);
   waiting &= ~mask;
-  idleRounds = 0;
-  if (launch.options.schedule == SimSchedule::Random)
+  progressed();
+  if (isRandom())
     stopRunning(State::Ready);
   return arguments.value;
 }
@@ -281,7 +281,7 @@ void Group::arriveAtBarrier(uint32_t id, uint32_t threads, bool wait) {
     barrier.clocks.add(self.knowledge, self.index, self.clock++);
   if (barrier.arrived.size() == threads) {
     endBarrier(block, id);
-    if (launch.options.schedule == SimSchedule::Random)
+    if (isRandom())
       stopRunning(State::Ready);
   } else if (wait) {
     self.barrier = id;
@@ -307,7 +307,7 @@ void Group::endBarrier(Block &block, uint32_t id) {
   barrier.arrived.clear();
   barrier.sites.clear();
   barrier.waits.clear();
-  idleRounds = 0;
+  progressed();
 }
 
 /// The lanes of a warp come to a barrier together, so at one place. The

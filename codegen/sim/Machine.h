@@ -222,6 +222,7 @@ struct Block {
   SimSize position;
   std::vector<Thread> threads;
   std::vector<uint32_t> runnable; ///< Lanes, by warp.
+  std::vector<uint32_t> held;     ///< Those that would be, if it did not stall.
   std::vector<uint32_t> inWarp;   ///< Lanes that wait for their warp.
   uint32_t live = 0;
   std::array<Barrier, 16> barriers;
@@ -315,6 +316,11 @@ public:
   Launch &launch;
 
   bool checked() const { return launch.options.checked; }
+  /// Whether the seed decides which thread runs next.
+  bool isRandom() const {
+    return launch.options.schedule == SimSchedule::Random ||
+           launch.options.schedule == SimSchedule::Stalled;
+  }
 
   /// Ends the launch with one line: a place, by default that of the thread's
   /// call, the thread, by default the running one, and `what`.
@@ -333,7 +339,7 @@ public:
   /// Waits for previous launches.
   void waitForLaunches();
   /// After a store that a polling thread may wait for.
-  void progressed() { idleRounds = 0; }
+  void progressed() { idleRounds = heldRounds = 0; }
 
   // Shared memory.
   uint32_t sharedAddress(const void *shared);
@@ -393,6 +399,12 @@ private:
   void prepareAll(const uint32_t *blockIndices, size_t count);
   /// Whether a thread waits for previous launches.
   bool hasEarlyThreads() const;
+  /// When no thread can run: lets those that poll look again, or the block run
+  /// that stands still. False when they have done so often enough in vain.
+  bool startIdleRound();
+  /// Makes those of that block ready, or those of the others; whether there are
+  /// any.
+  bool wake(bool ofStalled);
   void discard(Block &block);
   void schedule();
   /// Runs the scheduler with this group as the host thread's.
@@ -483,6 +495,9 @@ private:
   std::vector<Thread *> yielded;
   uint32_t live = 0;
   uint32_t idleRounds = 0;
+  Block *stalled = nullptr; ///< The one that stands still; null: none.
+  bool stalledRuns = false; ///< For once.
+  uint32_t heldRounds = 0;  ///< In which the others have looked in vain.
   bool stop = false;
   bool launchesAreDone = true; ///< Previous ones.
   std::mt19937_64 random;

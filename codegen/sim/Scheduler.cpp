@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -113,6 +114,7 @@ void Group::prepare(Block &block, uint32_t index) {
   }
   const uint32_t warps = (count + 31) / 32;
   block.runnable.assign(warps, 0);
+  block.held.assign(warps, 0);
   block.inWarp.assign(warps, 0);
   block.barriers = {};
   block.memoryBarriers.clear();
@@ -144,7 +146,6 @@ void Group::prepare(Block &block, uint32_t index) {
     // Frames of the same depth would else share one set of a cache.
     const size_t stagger = i % 32 * 128;
     thread.fiber.start(thread.stack, StackPool::stackBytes - stagger, runFiber);
-    thread.state = State::Ready;
     thread.site = nullptr;
     thread.hasWaited = false;
     thread.copies.clear();
@@ -157,7 +158,7 @@ void Group::prepare(Block &block, uint32_t index) {
     thread.proxyFences.clear();
     thread.knowledge = nothing;
     thread.fenced = thread.received = nullptr;
-    block.runnable[thread.warp()] |= 1u << thread.lane();
+    makeReady(thread);
   }
   block.live = count;
   live += count;
@@ -172,14 +173,23 @@ bool Group::run(const uint32_t *blockIndices, size_t count) {
 
 void Group::prepareAll(const uint32_t *blockIndices, size_t count) {
   live = 0;
-  idleRounds = 0;
+  progressed();
   stop = false;
   yielded.clear();
   clusterBarriers.clear();
   random.seed(launch.options.seed * 0x9e3779b97f4a7c15u + blockIndices[0]);
+  stalled = nullptr;
+  stalledRuns = false;
+  // Only blocks that wait for each other have to run together.
+  size_t standing = count;
+  if (launch.options.schedule == SimSchedule::Stalled && count > 1 &&
+      (launch.launch.cooperative || launch.launch.cluster > 1))
+    standing = random() % count;
   for (size_t i = 0; i < count && !stop; ++i) {
     if (blocks.size() == i)
       blocks.push_back(std::make_unique<Block>());
+    if (i == standing)
+      stalled = blocks[i].get();
     prepare(*blocks[i], blockIndices[i]);
   }
 }
@@ -195,8 +205,6 @@ void Group::scheduleHere() {
 //===----------------------------------------------------------------------===//
 
 void Group::schedule() {
-  // Polling threads look again this often before they count as stuck.
-  constexpr uint32_t patience = 2000;
   while (live > 0 && !stop && !launch.failed) {
     Thread *next = pick();
     if (next) {
@@ -208,14 +216,51 @@ void Group::schedule() {
       return;
     if (runBulkCopy())
       continue;
-    if (yielded.empty() || ++idleRounds > patience) {
+    if (!startIdleRound()) {
       failStuck();
       return;
     }
-    for (Thread *thread : yielded)
-      makeReady(*thread);
-    yielded.clear();
   }
+}
+
+bool Group::startIdleRound() {
+  // The others look so often between two turns of the block that stands still.
+  constexpr uint32_t standstill = 20;
+  // Polling threads look again this often before they count as stuck; more
+  // often where a block has so few turns.
+  constexpr uint32_t patience = 2000;
+  if (++idleRounds > (stalled ? 4 * patience : patience))
+    return false;
+  ++heldRounds;
+  const bool othersPoll =
+      std::any_of(yielded.begin(), yielded.end(), [this](const Thread *thread) {
+        return thread->block != stalled;
+      });
+  stalledRuns = stalled && (!othersPoll || heldRounds >= standstill);
+  if (stalledRuns) {
+    heldRounds = 0;
+    if (wake(/*ofStalled=*/true))
+      return true;
+    stalledRuns = false;
+  }
+  return wake(/*ofStalled=*/false);
+}
+
+bool Group::wake(bool ofStalled) {
+  bool isAwake = false;
+  std::erase_if(yielded, [&](Thread *thread) {
+    if ((thread->block == stalled) != ofStalled)
+      return false;
+    makeReady(*thread);
+    return isAwake = true;
+  });
+  if (ofStalled)
+    for (size_t warp = 0; warp < stalled->held.size(); ++warp) {
+      const uint32_t lanes = std::exchange(stalled->held[warp], 0);
+      stalled->runnable[warp] |= lanes;
+      isAwake |= lanes != 0;
+    }
+  return isAwake;
 }
 
 Thread *Group::pick() {
@@ -233,6 +278,7 @@ Thread *Group::pick() {
           return &blocks[i]->threads[warp * 32 + 31 - std::countl_zero(lanes)];
     return nullptr;
   case SimSchedule::Random:
+  case SimSchedule::Stalled:
     return pickAtRandom();
   }
   return nullptr;
@@ -256,8 +302,10 @@ Thread *Group::pickAtRandom() {
 }
 
 void Group::makeReady(Thread &thread) {
+  Block &block = *thread.block;
   thread.state = State::Ready;
-  thread.block->runnable[thread.warp()] |= 1u << thread.lane();
+  const bool isHeld = &block == stalled && !stalledRuns;
+  (isHeld ? block.held : block.runnable)[thread.warp()] |= 1u << thread.lane();
 }
 
 void Group::stopRunning(State state) {
@@ -290,7 +338,7 @@ void Group::exitThread() {
            "so the next launch need not wait for the one before");
   --running->block->live;
   --live;
-  idleRounds = 0;
+  progressed();
   if (launch.launch.cluster > 1) {
     checkEnd(*running->block);
     endClusterPhaseIfDone(*running->block);

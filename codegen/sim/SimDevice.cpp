@@ -27,14 +27,20 @@ absl::StatusOr<NamedSchedule> parseSimSchedule(absl::string_view name) {
     return NamedSchedule{SimSchedule::Forward};
   if (name == "reverse")
     return NamedSchedule{SimSchedule::Reverse};
-  NamedSchedule order{SimSchedule::Random};
-  absl::string_view seed = name;
-  if (name == "random" || (absl::ConsumePrefix(&seed, "random:") &&
-                           absl::SimpleAtoi(seed, &order.seed)))
-    return order;
-  return usageError(absl::StrCat(
-      "--sim-schedule: expected forward, reverse, random or random:SEED, got ",
-      name));
+  const std::pair<absl::string_view, SimSchedule> seeded[] = {
+      {"random", SimSchedule::Random}, {"stalled", SimSchedule::Stalled}};
+  for (const auto &[kind, schedule] : seeded) {
+    NamedSchedule order{schedule};
+    absl::string_view seed = name;
+    if (name == kind ||
+        (absl::ConsumePrefix(&seed, kind) && absl::ConsumePrefix(&seed, ":") &&
+         absl::SimpleAtoi(seed, &order.seed)))
+      return order;
+  }
+  return usageError(
+      absl::StrCat("--sim-schedule: expected forward, reverse, random, "
+                   "random:SEED, stalled or stalled:SEED, got ",
+                   name));
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,8 +28,8 @@
 
 namespace llamac {
 
-/// A schedule by name: forward, reverse, random (of seed 0) or random:SEED.
-/// Usage error for another.
+/// A schedule by name: forward, reverse, random or stalled (of seed 0),
+/// random:SEED or stalled:SEED. Usage error for another.
 struct NamedSchedule {
   SimSchedule schedule = SimSchedule::Forward;
   uint64_t seed = 0;

@@ -113,7 +113,8 @@ static std::vector<uint32_t> blockOrder(const SimLaunch &launch,
       clusters.push_back(cluster);
   if (options.schedule == SimSchedule::Reverse)
     std::reverse(clusters.begin(), clusters.end());
-  if (options.schedule == SimSchedule::Random)
+  if (options.schedule == SimSchedule::Random ||
+      options.schedule == SimSchedule::Stalled)
     std::shuffle(clusters.begin(), clusters.end(),
                  std::mt19937_64(options.seed));
   std::vector<uint32_t> order;

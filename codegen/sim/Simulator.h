@@ -36,6 +36,9 @@ enum class SimSchedule {
   Forward, ///< The first.
   Reverse, ///< The last.
   Random,  ///< Any, by the seed; the order of blocks is random too.
+  /// The same, but of blocks that run together one, by the seed, stands still:
+  /// it runs when the others have looked in vain for what it does many times.
+  Stalled,
 };
 
 struct SimOptions {

@@ -156,8 +156,8 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   group.addDefault("--target-tolerance", command->options.targetTolerance,
                    "NMSE", "Normalised mean squared error a target may have");
   group.add("--sim-schedule", command->options.simSchedule, "ORDER",
-            "Order of the threads on sim: forward, reverse, random or "
-            "random:SEED");
+            "Order of the threads on sim: forward, reverse, random, "
+            "random:SEED, stalled or stalled:SEED");
   group.addFlag("--bisect", command->options.bisect,
                 "Find the first wrong op of the first wrong pass, or the first "
                 "wrong launch, and write it with its inputs");

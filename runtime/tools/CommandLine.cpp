@@ -110,9 +110,9 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       ->check(wholeNumber(0, 1023));
   group
       .add("--sim-schedule", options.simSchedule, "ORDER",
-           "Order of the threads on sim: forward, reverse, random or "
-           "random:SEED")
-      ->check(suggestedValues("forward, reverse, random"));
+           "Order of the threads on sim: forward, reverse, random, "
+           "random:SEED, stalled or stalled:SEED")
+      ->check(suggestedValues("forward, reverse, random, stalled"));
   group
       .add("--random-weights", options.randomWeights, "SEED",
            "Random weights of this seed in place of the plan's")

@@ -232,7 +232,8 @@ class Plans(support.TestCase):
         plan = self.path("fit.plan")
         self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q")
         error = self.run_plan(plan, "--sim-schedule", "random:x", expect=support.USAGE)
-        self.assertIn("--sim-schedule: expected forward, reverse, random or random:SEED, got random:x", error)
+        self.assertIn("--sim-schedule: expected forward, reverse, random, random:SEED, stalled or stalled:SEED, "
+                      "got random:x", error)
         error = self.run_plan(plan, "--isa", "x86-64-v3", expect=support.USAGE)
         self.assertIn("--isa: expected a plan for cpu, got one for sim", error)
         for flags, message in (

@@ -175,18 +175,21 @@ TEST(SimKernels, BlocksOfACooperativeLaunchWaitForEachOther) {
   const std::vector<float> values = numbers(rows);
   std::vector<float> expected(values);
   std::rotate(expected.begin(), expected.begin() + 32, expected.end());
-  onEverySimulator([&](Simulator &simulator, const SimModule &module) {
-    DeviceVector<float> in(values), middle(rows, 0.0f), out(rows, 0.0f);
-    DeviceVector<uint32_t> counter(1, 0u);
-    simulator.memory().add("counter", counter.data(), counter.bytes());
-    SimLaunch launch{"gridNeighbour", {blocks}, {32}};
-    launch.args = {output(simulator, out), input(simulator, in),
-                   output(simulator, middle, "middle"), counter.data()};
-    launch.rows = rows;
-    launch.cooperative = true;
-    ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
-    EXPECT_EQ(out.values(), expected);
-  });
+  onEverySimulator(
+      "Kernels.cu",
+      [&](Simulator &simulator, const SimModule &module) {
+        DeviceVector<float> in(values), middle(rows, 0.0f), out(rows, 0.0f);
+        DeviceVector<uint32_t> counter(1, 0u);
+        simulator.memory().add("counter", counter.data(), counter.bytes());
+        SimLaunch launch{"gridNeighbour", {blocks}, {32}};
+        launch.args = {output(simulator, out), input(simulator, in),
+                       output(simulator, middle, "middle"), counter.data()};
+        launch.rows = rows;
+        launch.cooperative = true;
+        ASSERT_EQ(simulator.run(module, launch), absl::OkStatus());
+        EXPECT_EQ(out.values(), expected);
+      },
+      /*together=*/true);
 }
 
 TEST(SimKernels, BlocksThatAreNotResidentAreNotWaitedForInVain) {

@@ -188,6 +188,8 @@ static const SeededBug seededBugs[] = {
     hopper("operandFreedEarly", "race"),
 };
 
+static bool runTogether(const SeededBug &test) { return test.cluster > 1; }
+
 /// Runs one kernel on small integers; they are exact in every format.
 static absl::Status run(const SeededBug &test, const std::string &suffix,
                         const SimOptions &options, std::vector<float> &in,
@@ -275,7 +277,7 @@ class SeededBugs : public testing::TestWithParam<SeededBug> {};
 TEST_P(SeededBugs, AreCaughtAndNamed) {
   const SeededBug &test = GetParam();
   std::vector<float> in, out;
-  for (const SimOptions &options : testSchedules(true)) {
+  for (const SimOptions &options : testSchedules(true, runTogether(test))) {
     SCOPED_TRACE(describe(options));
     const absl::Status status = run(test, "Bug", options, in, out);
     if (!*test.kinds) {
@@ -308,7 +310,8 @@ TEST_P(SeededBugs, RunCleanWhenRepaired) {
   const SeededBug &test = GetParam();
   std::vector<float> in, out;
   for (const bool checked : {false, true})
-    for (const SimOptions &options : testSchedules(checked)) {
+    for (const SimOptions &options :
+         testSchedules(checked, runTogether(test))) {
       SCOPED_TRACE(describe(options));
       const absl::Status status = run(test, "Fixed", options, in, out);
       EXPECT_TRUE(status.ok()) << status;

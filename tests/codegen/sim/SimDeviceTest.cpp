@@ -207,8 +207,13 @@ TEST(SimScheduleTest, IsKnownByName) {
   const auto seeded = parseSimSchedule("random:17");
   EXPECT_EQ(seeded->schedule, SimSchedule::Random);
   EXPECT_EQ(seeded->seed, 17U);
-  for (const char *wrong : {"", "Forward", "random:", "random:-1", "random:x",
-                            "random:99999999999999999999"})
+  EXPECT_EQ(parseSimSchedule("stalled")->schedule, SimSchedule::Stalled);
+  EXPECT_EQ(parseSimSchedule("stalled")->seed, 0U);
+  EXPECT_EQ(parseSimSchedule("stalled:5")->schedule, SimSchedule::Stalled);
+  EXPECT_EQ(parseSimSchedule("stalled:5")->seed, 5U);
+  for (const char *wrong :
+       {"", "Forward", "random:", "random:-1", "random:x", "random5",
+        "random:99999999999999999999", "stalled:", "stalled:x", "forward:1"})
     EXPECT_EQ(exitCode(parseSimSchedule(wrong).status()), ExitCode::Usage)
         << wrong;
 }

@@ -47,7 +47,7 @@ const SimModule &testModule(const std::string &name, SimFlavour flavour) {
   return *module;
 }
 
-std::vector<SimOptions> testSchedules(bool checked) {
+std::vector<SimOptions> testSchedules(bool checked, bool together) {
   std::vector<SimOptions> result;
   auto add = [&](SimSchedule schedule, uint64_t seed) {
     SimOptions options;
@@ -60,17 +60,24 @@ std::vector<SimOptions> testSchedules(bool checked) {
   add(SimSchedule::Reverse, 0);
   for (uint64_t seed = 1; seed <= 3; ++seed)
     add(SimSchedule::Random, seed);
+  for (uint64_t seed = 1; together && seed <= 3; ++seed)
+    add(SimSchedule::Stalled, seed);
   return result;
 }
 
 std::string describe(const SimOptions &options) {
-  const std::string schedule =
-      options.schedule == SimSchedule::Forward   ? "forward"
-      : options.schedule == SimSchedule::Reverse ? "reverse"
-                                                 : "random ";
-  return (options.checked ? "checked, " : "fast, ") + schedule +
-         (options.schedule == SimSchedule::Random ? std::to_string(options.seed)
-                                                  : "");
+  const std::string kind = options.checked ? "checked, " : "fast, ";
+  switch (options.schedule) {
+  case SimSchedule::Forward:
+    return kind + "forward";
+  case SimSchedule::Reverse:
+    return kind + "reverse";
+  case SimSchedule::Random:
+    return kind + "random " + std::to_string(options.seed);
+  case SimSchedule::Stalled:
+    return kind + "stalled " + std::to_string(options.seed);
+  }
+  return kind;
 }
 
 } // namespace llamac

@@ -29,8 +29,9 @@ inline const SimModule &testModule(const std::string &name, bool checked) {
   return testModule(name, checked ? SimFlavour::Checked : SimFlavour::Fast);
 }
 
-/// Forward, reverse and three random schedules, fast or checked.
-std::vector<SimOptions> testSchedules(bool checked);
+/// Forward, reverse and three random schedules, fast or checked; of blocks that
+/// run together also those in which each of three stands still.
+std::vector<SimOptions> testSchedules(bool checked, bool together = false);
 
 /// For messages: "checked, random 2".
 std::string describe(const SimOptions &options);
@@ -61,9 +62,10 @@ private:
 
 /// Runs `body` with the kernels of a file on a simulator of every kind.
 template <typename Body>
-void onEverySimulator(const std::string &source, Body body) {
+void onEverySimulator(const std::string &source, Body body,
+                      bool together = false) {
   for (const bool checked : {false, true})
-    for (const SimOptions &options : testSchedules(checked)) {
+    for (const SimOptions &options : testSchedules(checked, together)) {
       SCOPED_TRACE(describe(options));
       Simulator simulator(options);
       body(simulator, testModule(source, checked));
