@@ -346,6 +346,75 @@ LLAMAC_DEVICE uint32_t atomicAddRelaxed(uint32_t *global, uint32_t value) {
       "atom.relaxed.gpu.global.add.u32 %0, [%1], %2;", "l"(global), "r"(value));
 }
 
+// Words that blocks of a resident kernel pass each other. Each is an atomic of
+// its own, those of a vector too, and orders nothing but itself: what else the
+// writer of a word has written may come later. Vectors are aligned.
+
+#ifdef LLAMAC_SIM
+#define LLAMAC_LOAD_RELAXED(count, ptx, ...)                                   \
+  llamacSim->loadRelaxed(words.values, global, count)
+#define LLAMAC_STORE_RELAXED(count, ptx, ...)                                  \
+  llamacSim->storeRelaxed(global, words.values, count)
+#else
+#define LLAMAC_LOAD_RELAXED(count, ptx, ...)                                   \
+  asm volatile("ld.relaxed.gpu.global." ptx ";"                                \
+               : __VA_ARGS__                                                   \
+               : "l"(global)                                                   \
+               : "memory")
+#define LLAMAC_STORE_RELAXED(count, ptx, ...)                                  \
+  asm volatile("st.relaxed.gpu.global." ptx ";"                                \
+               :                                                               \
+               : "l"(global), __VA_ARGS__                                      \
+               : "memory")
+#endif
+
+LLAMAC_DEVICE uint32_t loadRelaxed(const uint32_t *global) {
+  Vec<uint32_t, 1> words;
+  LLAMAC_LOAD_RELAXED(1, "u32 %0, [%1]", "=r"(words[0]));
+  return words[0];
+}
+LLAMAC_DEVICE Words2 loadRelaxed2(const uint32_t *global) {
+  Words2 words;
+  LLAMAC_LOAD_RELAXED(2, "v2.u32 {%0, %1}, [%2]", "=r"(words[0]),
+                      "=r"(words[1]));
+  return words;
+}
+LLAMAC_DEVICE Words4 loadRelaxed4(const uint32_t *global) {
+  Words4 words;
+  LLAMAC_LOAD_RELAXED(4, "v4.u32 {%0, %1, %2, %3}, [%4]", "=r"(words[0]),
+                      "=r"(words[1]), "=r"(words[2]), "=r"(words[3]));
+  return words;
+}
+
+LLAMAC_DEVICE void storeRelaxed(uint32_t *global, uint32_t word) {
+  const Vec<uint32_t, 1> words{{word}};
+  LLAMAC_STORE_RELAXED(1, "u32 [%0], %1", "r"(words[0]));
+}
+LLAMAC_DEVICE void storeRelaxed2(uint32_t *global, Words2 words) {
+  LLAMAC_STORE_RELAXED(2, "v2.u32 [%0], {%1, %2}", "r"(words[0]),
+                       "r"(words[1]));
+}
+LLAMAC_DEVICE void storeRelaxed4(uint32_t *global, Words4 words) {
+  LLAMAC_STORE_RELAXED(4, "v4.u32 [%0], {%1, %2, %3, %4}", "r"(words[0]),
+                       "r"(words[1]), "r"(words[2]), "r"(words[3]));
+}
+#undef LLAMAC_STORE_RELAXED
+#undef LLAMAC_LOAD_RELAXED
+
+// Time, and the end
+
+/// Nanoseconds since some time, the same for the whole GPU, in steps that may
+/// be as long as a microsecond. The simulator has no time: 0.
+LLAMAC_DEVICE uint64_t globalTimer() {
+  LLAMAC_PTX_WARP(uint64_t, "l", 0, "mov.u64 %0, %%globaltimer;");
+}
+
+/// Ends the whole kernel with an error.
+[[noreturn]] LLAMAC_DEVICE void trap() {
+  LLAMAC_PTX(LLAMAC_SIM_IN_PLACE llamacSim->trap(), "trap;");
+  __builtin_unreachable();
+}
+
 // Shared memory
 
 /// Adds to a word of shared memory and gives what it held; orders nothing.

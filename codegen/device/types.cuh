@@ -87,6 +87,8 @@ template <typename V, typename T> LLAMAC_DEVICE V &vectorAt(T *address) {
   return *reinterpret_cast<V *>(address);
 }
 
+using Words2 = Vec<uint32_t, 2>;
+
 /// 16 bytes as one load sees them: what weights are packed for.
 using Words4 = Vec<uint32_t, 4>;
 

@@ -151,7 +151,7 @@ void Group::arriveAt(unsigned long *barrier, uint32_t bytes) {
 bool Group::tryWait(unsigned long *barrier, uint32_t parity) {
   MemoryBarrier &at = memoryBarrier(*running->block, barrier);
   if ((at.phase & 1) == (parity & 1))
-    yield();
+    yield(barrier);
   if ((at.phase & 1) == (parity & 1))
     return false;
   if (checked())

@@ -148,7 +148,7 @@ static void checkReadOnly(const void *global, unsigned size) {
 }
 static unsigned loadAcquire(const unsigned *global) {
   Group &group = GROUP;
-  group.yield(); // A thread that polls lets the others come first.
+  group.yield(global); // A thread that polls lets the others come first.
   group.check(group.thread(), global, 4, Group::Access::Atomic);
   const unsigned value = __atomic_load_n(global, __ATOMIC_ACQUIRE);
   group.acquire(global, false);
@@ -160,6 +160,14 @@ static void storeRelease(unsigned *global, unsigned value) {
   group.release(global, false, false);
   __atomic_store_n(global, value, __ATOMIC_RELEASE);
   group.progressed();
+}
+static void loadRelaxed(unsigned *words, const unsigned *global,
+                        unsigned count) {
+  GROUP.loadRelaxed(words, global, count);
+}
+static void storeRelaxed(unsigned *global, const unsigned *words,
+                         unsigned count) {
+  GROUP.storeRelaxed(global, words, count);
 }
 static unsigned atomicAdd(unsigned *global, unsigned value, int order) {
   Group &group = GROUP;
@@ -229,6 +237,8 @@ static void wgmmaWait(unsigned pending) {
 
 static void gridDependencyWait() { GROUP.waitForLaunches(); }
 
+static void trap() { GROUP.fail("trap: the kernel stops itself"); }
+
 static void access(const void *address, unsigned long size, bool isWrite,
                    const void *site) {
   // The kernel reads this file's table before each of its calls.
@@ -256,11 +266,12 @@ const SimCalls &calls() {
       coordinate, sharedStatic, sharedDynamic, sharedAddress, f16ToF32,
       floatToHalf, floatToBf16, e4m3x2ToHalf2, fmaHalf2, fmaBf162, shuffle,
       ballot, reduce, syncWarp, ldmatrix, mma, barrier, fence, checkReadOnly,
-      loadAcquire, storeRelease, atomicAdd, atomicAddShared, cpAsync,
-      cpAsyncCommit, cpAsyncWait, mbarrierInit, mbarrierArrive, mbarrierTryWait,
-      bulkCopy, bulkPrefetch, fenceProxyAsync, clusterRank, clusterArrive,
-      clusterWait, mbarrierArriveCluster, tensorLoad, wgmma, wgmmaFence,
-      wgmmaCommit, wgmmaWait, gridDependencyWait, access, checkAlignment);
+      loadAcquire, storeRelease, loadRelaxed, storeRelaxed, atomicAdd,
+      atomicAddShared, cpAsync, cpAsyncCommit, cpAsyncWait, mbarrierInit,
+      mbarrierArrive, mbarrierTryWait, bulkCopy, bulkPrefetch, fenceProxyAsync,
+      clusterRank, clusterArrive, clusterWait, mbarrierArriveCluster,
+      tensorLoad, wgmma, wgmmaFence, wgmmaCommit, wgmmaWait, gridDependencyWait,
+      trap, access, checkAlignment);
   return table;
 }
 

@@ -73,14 +73,26 @@ std::string Group::describe(const Block &block, const void *address) const {
                                     : launch.memory.describe(address);
 }
 
-static bool isRead(Group::Access access) {
-  return access == Group::Access::Read || access == Group::Access::Copy;
+bool Group::isRead(Access access) {
+  return access == Access::Read || access == Access::Copy ||
+         access == Access::WordLoad;
 }
 
 static const char *verb(Group::Access access) {
-  return isRead(access)                   ? "reads "
-         : access == Group::Access::Write ? "writes "
-                                          : "changes as an atomic ";
+  switch (access) {
+  case Group::Access::Read:
+  case Group::Access::Copy:
+    return "reads ";
+  case Group::Access::WordLoad:
+    return "reads as an atomic ";
+  case Group::Access::Write:
+    return "writes ";
+  case Group::Access::Atomic:
+  case Group::Access::AtomicStore:
+  case Group::Access::WordStore:
+    return "changes as an atomic ";
+  }
+  return "";
 }
 
 static std::string bytes(uint64_t size) {
@@ -163,7 +175,7 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
   SimMemory::Buffer &buffer = *found.buffer;
   const uint64_t offset = toInteger(address) - found.start;
   const bool early = isEarly(thread);
-  if (early && !isRead(access))
+  if (early && (!isRead(access) || access == Access::WordLoad))
     failIn(thread,
            absl::StrCat("dependent launch: ", verb(access), bytes(size), " of ",
                         launch.memory.describe(address),
@@ -179,7 +191,8 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
     const auto *byte = static_cast<const std::byte *>(address) + i;
     if (!buffer.defined.empty()) {
       uint8_t &defined = buffer.defined[offset + i];
-      if (!defined && (access == Access::Read || access == Access::Atomic))
+      if (!defined && (access == Access::Read || access == Access::Atomic ||
+                       access == Access::WordLoad))
         failIn(thread, absl::StrCat("uninitialised: reads ", bytes(size),
                                     " of ", launch.memory.describe(byte),
                                     ", which was never written",
@@ -187,6 +200,12 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
       defined |= !isRead(access);
     }
   }
+  if (access == Access::WordLoad || access == Access::WordStore) {
+    checkPlainRaces(address, size, access);
+    return;
+  }
+  if (access != Access::Atomic && access != Access::AtomicStore)
+    checkWordRaces(thread, address, size, access);
   checkRaces(thread, launch.globalShadow, address, size, access);
 }
 
@@ -194,7 +213,11 @@ void Group::checkReadOnly(const void *address, uint64_t size) {
   if (!checked())
     return;
   for (uint64_t i = 0; i < size; ++i) {
-    const Epoch &write = launch.globalShadow.lastWrite(toInteger(address) + i);
+    const uintptr_t byte = toInteger(address) + i;
+    const WordQuad *quad = launch.words.find(byte);
+    const Epoch &write = quad && quad->store(byte / 4 % 4).clock
+                             ? quad->store(byte / 4 % 4)
+                             : launch.globalShadow.lastWrite(byte);
     if (write.clock)
       fail(absl::StrCat(
           "race: loadReadOnly of ",
@@ -275,17 +298,22 @@ void Group::failUnderWay(const Thread &thread, const Block &block,
 // Races
 //===----------------------------------------------------------------------===//
 
-bool Group::knows(const Thread &thread, const Epoch &epoch) const {
-  if (epoch.clock == 0)
-    return true;
-  if (epoch.block == thread.block->index)
-    return epoch.thread == thread.index ||
-           thread.knowledge->own[epoch.thread] >= epoch.clock;
+const ClockVector *Group::clocksOf(const Thread &thread, uint32_t block) const {
+  if (block == thread.block->index)
+    return &thread.knowledge->own;
   if (!thread.knowledge->others)
-    return false;
-  auto clocks = thread.knowledge->others->find(epoch.block);
-  return clocks != thread.knowledge->others->end() &&
-         (*clocks->second)[epoch.thread] >= epoch.clock;
+    return nullptr;
+  auto clocks = thread.knowledge->others->find(block);
+  return clocks != thread.knowledge->others->end() ? clocks->second.get()
+                                                   : nullptr;
+}
+
+bool Group::knows(const Thread &thread, const Epoch &epoch) const {
+  if (epoch.clock == 0 ||
+      (epoch.block == thread.block->index && epoch.thread == thread.index))
+    return true;
+  const ClockVector *clocks = clocksOf(thread, epoch.block);
+  return clocks && (*clocks)[epoch.thread] >= epoch.clock;
 }
 
 void Group::checkRaces(const Thread &thread, Shadow &shadow,

@@ -39,6 +39,13 @@ void ChainWrites::add(Launch &launch) {
     page.sites[address % Shadow::pageBytes] =
         isAtomic ? cell.read.site : write.site;
   });
+  launch.words.forEachStore([&](const Epoch &store, uintptr_t address) {
+    for (uintptr_t byte = address; byte < address + 4; ++byte) {
+      Page &page = pages[byte / Shadow::pageBytes];
+      page.launches[byte % Shadow::pageBytes] = number;
+      page.sites[byte % Shadow::pageBytes] = store.site;
+    }
+  });
 }
 
 ChainWrites::Writer ChainWrites::find(uintptr_t address) const {

@@ -21,6 +21,7 @@
 #include "codegen/sim/SimCalls.h"
 #include "codegen/sim/SimTensorMap.h"
 #include "codegen/sim/Simulator.h"
+#include "codegen/sim/Words.h"
 
 #include <array>
 #include <atomic>
@@ -138,7 +139,10 @@ struct Thread {
   const void *site = nullptr; ///< Its last call or access, which errors name.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
-  bool hasWaited = false;             ///< For previous launches.
+  const void *polled = nullptr;       ///< Yielded: what it looks at.
+  uint32_t looks = 0;     ///< That may find their words before it yields.
+  uint32_t found = 0;     ///< Looks in a row that have found theirs.
+  bool hasWaited = false; ///< For previous launches.
 
   /// Copies in the order of issue; a group ends behind each of `groupEnds`,
   /// counted from the first copy of the thread.
@@ -266,6 +270,7 @@ struct Launch {
 
   // Checked launches, which have one host thread.
   Shadow globalShadow = {};
+  Words words = {};
   std::map<const void *, std::shared_ptr<const GridClocks>> atomics = {};
 };
 
@@ -334,8 +339,8 @@ public:
   /// Gives the result of the running lane.
   uint32_t runCollective(WarpArguments arguments);
   void arriveAtBarrier(uint32_t id, uint32_t threads, bool wait);
-  /// Lets other threads run first.
-  void yield();
+  /// Lets other threads run first; the running one polls `polled`, or nothing.
+  void yield(const void *polled);
   /// Waits for previous launches.
   void waitForLaunches();
   /// After a store that a polling thread may wait for.
@@ -377,8 +382,11 @@ public:
     Copy, ///< A read that copies the state of each byte.
     Write,
     Atomic,
-    AtomicStore
+    AtomicStore,
+    WordLoad, ///< Relaxed.
+    WordStore
   };
+  static bool isRead(Access access);
   void check(Thread &thread, const void *address, uint64_t size, Access access);
   void checkReadOnly(const void *address, uint64_t size);
   /// Of global memory, whatever its contents.
@@ -391,6 +399,12 @@ public:
   void fence();
   void acquire(const void *word, bool needsFence);
   void release(const void *word, bool needsFence, bool keepEarlier);
+
+  /// Relaxed accesses to 1, 2 or 4 words of global memory. Others run after a
+  /// load that finds a word empty, and after at most so many that do not.
+  static constexpr uint32_t mostLooks = 32;
+  void loadRelaxed(uint32_t *words, const uint32_t *global, uint32_t count);
+  void storeRelaxed(uint32_t *global, const uint32_t *words, uint32_t count);
 
 private:
   friend void runFiber();
@@ -462,6 +476,8 @@ private:
   void report(const Thread &thread, const void *site, const std::string &what);
   void failStuck();
   std::string waitingAt(const Thread &thread) const;
+  /// Where all threads are, `first` being named already.
+  std::string othersWaiting(const Thread &first) const;
 
   // Where addresses are, for checks and messages.
   bool isSharedOf(const Block &block, const void *address) const;
@@ -476,6 +492,8 @@ private:
                    Access access);
   /// Whether these bytes are operands that the kernel takes as a table.
   bool isInTable(const void *address, uint64_t size) const;
+  /// What `thread` knows of the clocks of a block; null: nothing.
+  const ClockVector *clocksOf(const Thread &thread, uint32_t block) const;
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
   void checkRaces(const Thread &thread, Shadow &shadow, const void *address,
@@ -485,6 +503,18 @@ private:
   [[noreturn]] void failRace(const Thread &thread, const Epoch &other,
                              const char *otherDid, Access access,
                              const void *address);
+  /// Fails where a plain access has nothing that orders it behind relaxed ones.
+  void checkWordRaces(const Thread &thread, const void *address, uint64_t size,
+                      Access access);
+  /// The other way round.
+  void checkPlainRaces(const void *address, uint64_t size, Access access);
+  void checkWordLoad(const uint32_t *global, const uint32_t *words,
+                     uint32_t count);
+  void checkWordStore(const uint32_t *global, uint32_t word);
+  void checkClear(WordQuad &quad, size_t number, const uint32_t *global);
+  [[noreturn]] void failWord(const char *kind, const char *did,
+                             const uint32_t *global, const Epoch &other,
+                             const char *otherDid);
   [[noreturn]] void failUnderWay(const Thread &thread, const Block &block,
                                  const std::byte *byte, Access access);
 

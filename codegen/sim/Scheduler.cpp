@@ -147,6 +147,8 @@ void Group::prepare(Block &block, uint32_t index) {
     const size_t stagger = i % 32 * 128;
     thread.fiber.start(thread.stack, StackPool::stackBytes - stagger, runFiber);
     thread.site = nullptr;
+    thread.looks = mostLooks;
+    thread.found = 0;
     thread.hasWaited = false;
     thread.copies.clear();
     thread.groupEnds.clear();
@@ -322,7 +324,8 @@ void Group::stopRunning(State state) {
   thread.fiber.switchTo(next ? next->fiber : scheduler);
 }
 
-void Group::yield() {
+void Group::yield(const void *polled) {
+  running->polled = polled;
   yielded.push_back(running);
   stopRunning(State::Yielded);
 }
@@ -408,7 +411,55 @@ std::string Group::waitingAt(const Thread &thread) const {
     break;
   }
   }
-  return absl::StrCat(where, " at ", launch.module.place(thread.site));
+  absl::StrAppend(&where, " at ", launch.module.place(thread.site));
+  uintptr_t start = 0;
+  if (thread.state == State::Yielded && thread.polled &&
+      (isSharedOf(*thread.block, thread.polled) ||
+       launch.memory.find(thread.polled, start)))
+    absl::StrAppend(&where, " for ", describe(*thread.block, thread.polled));
+  return where;
+}
+
+std::string Group::othersWaiting(const Thread &first) const {
+  // One thread stands for all in the same state at the same place.
+  struct Kind {
+    const Thread *thread;
+    size_t count;
+  };
+  std::vector<Kind> kinds = {{&first, 0}};
+  for (const std::unique_ptr<Block> &block : blocks)
+    for (const Thread &thread : block->threads) {
+      auto kind =
+          std::find_if(kinds.begin(), kinds.end(), [&](const Kind &kind) {
+            return kind.thread->state == thread.state &&
+                   (kind.thread->site == thread.site ||
+                    thread.state == State::Exited);
+          });
+      if (kind == kinds.end())
+        kind = kinds.insert(kind, {&thread, 0});
+      ++kind->count;
+    }
+  constexpr size_t mostNamed = 8;
+  std::string text;
+  size_t unnamed = 0;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto [thread, count] = kinds[i];
+    if (i >= mostNamed) {
+      unnamed += count;
+      continue;
+    }
+    if (i > 0)
+      absl::StrAppend(&text, "; thread ",
+                      coordinates(thread->position, launch.launch.block),
+                      " of block ",
+                      coordinates(thread->block->position, launch.launch.grid),
+                      " ", waitingAt(*thread));
+    if (count > 1)
+      absl::StrAppend(&text, " (and ", count - 1, " more)");
+  }
+  if (unnamed > 0)
+    absl::StrAppend(&text, "; ", unnamed, " threads elsewhere");
+  return text;
 }
 
 void Group::failStuck() {
@@ -444,7 +495,9 @@ void Group::failStuck() {
           ? "divergent barrier"
           : "deadlock";
   std::string what = absl::StrCat(kind, ": it ", waitingAt(*first));
-  if (other)
+  if (first->state == State::Yielded && blocks.size() > 1)
+    what += othersWaiting(*first);
+  else if (other)
     absl::StrAppend(&what, ", but thread ", other->index, " ",
                     waitingAt(*other));
   else if (first->state == State::Yielded)

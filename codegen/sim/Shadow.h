@@ -136,6 +136,12 @@ public:
     }
   }
 
+  /// Whether anything near `address` was asked for.
+  bool has(uintptr_t address) const {
+    const uintptr_t page = address / pageBytes;
+    return (last && page == lastPage) || pages.contains(page);
+  }
+
   /// The last plain write of the byte at `address`.
   const Epoch &lastWrite(uintptr_t address) {
     const Word &word = at(address);

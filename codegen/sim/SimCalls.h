@@ -82,6 +82,9 @@ struct SimCalls {
   void (*checkReadOnly)(const void *global, unsigned size);
   unsigned (*loadAcquire)(const unsigned *global);
   void (*storeRelease)(unsigned *global, unsigned value);
+  /// Of 1, 2 or 4 words.
+  void (*loadRelaxed)(unsigned *words, const unsigned *global, unsigned count);
+  void (*storeRelaxed)(unsigned *global, const unsigned *words, unsigned count);
   unsigned (*atomicAdd)(unsigned *global, unsigned value, int order);
   unsigned (*atomicAddShared)(unsigned *shared, unsigned value);
 
@@ -111,6 +114,7 @@ struct SimCalls {
   void (*wgmmaCommit)();
   void (*wgmmaWait)(unsigned pending);
   void (*gridDependencyWait)();
+  void (*trap)();
 
   /// Checked objects: `site` is the place in the code of an access to
   /// `address`.

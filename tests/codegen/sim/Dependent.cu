@@ -37,6 +37,15 @@ extern "C" __global__ void secondLaunch(PARAMETERS, int rows) {
   b[i] = a[i] + 1;
 }
 
+/// The same, by words.
+extern "C" __global__ void secondByWords(PARAMETERS, int rows) {
+  gridDependencyWait();
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  auto *word = reinterpret_cast<uint32_t *>(&b[i]);
+  storeRelaxed(word, 0);
+  storeRelaxed(word, bitCast<uint32_t>(a[i] + 1));
+}
+
 #define CHAIN(name)                                                            \
   template <bool bug> LLAMAC_DEVICE void name(PARAMETERS, int i);              \
   extern "C" __global__ void name##Bug(PARAMETERS, int rows) {                 \
@@ -62,6 +71,23 @@ CHAIN(readBeforeTheWait) {
     early = b[i]; // caught
   gridDependencyWait();
   out[i] = a[i] + (bug ? early : b[i]) + weights[i];
+}
+
+CHAIN(wordReadBeforeTheWait) {
+  float early = 0;
+  if constexpr (bug)
+    early = b[i]; // caught
+  gridDependencyWait();
+  out[i] = a[i] + (bug ? early : b[i]) + weights[i];
+}
+
+CHAIN(relaxedLoadBeforeTheWait) {
+  auto *word = reinterpret_cast<const uint32_t *>(&b[i]);
+  uint32_t early = 0;
+  if constexpr (bug)
+    early = loadRelaxed(word); // caught
+  gridDependencyWait();
+  out[i] = a[i] + bitCast<float>(bug ? early : loadRelaxed(word)) + weights[i];
 }
 
 /// Reads what the launch before the previous one writes, which may run too.

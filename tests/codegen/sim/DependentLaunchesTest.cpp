@@ -28,6 +28,7 @@ struct Chain {
   const char *error; ///< What the checked simulator says.
   /// What the fast one does, where a prologue runs before one launch only.
   enum { WrongValues, Error, Nothing } fast;
+  const char *second = "secondLaunch";
 };
 
 constexpr const char *tooEarly = "dependent launch: reads ";
@@ -35,6 +36,9 @@ constexpr const char *tooEarly = "dependent launch: reads ";
 const Chain chains[] = {
     {"missingWait", "dependent launch: writes ", Chain::Error},
     {"readBeforeTheWait", tooEarly, Chain::WrongValues},
+    {"wordReadBeforeTheWait", tooEarly, Chain::WrongValues, "secondByWords"},
+    {"relaxedLoadBeforeTheWait", "dependent launch: reads as an atomic ",
+     Chain::WrongValues},
     {"readOfTheFirst", tooEarly, Chain::Nothing},
     {"writeBeforeTheWait", "dependent launch: writes ", Chain::Nothing},
     {"copyOfTheFirst", tooEarly, Chain::Nothing},
@@ -80,7 +84,7 @@ absl::Status run(const Chain &chain, const std::string &suffix,
   SimTensorMap bMap = mapOf(memory.b), weightMap = mapOf(memory.weights);
   std::vector<SimLaunch> launches(3);
   launches[0].kernel = "firstLaunch";
-  launches[1].kernel = "secondLaunch";
+  launches[1].kernel = chain.second;
   launches[2].kernel = chain.name + suffix;
   launches[2].cooperative = cooperative;
   for (SimLaunch &launch : launches) {

@@ -16,11 +16,15 @@
 #include "codegen/sim/Shadow.h"
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/Simulator.h"
+#include "codegen/sim/Words.h"
+
+#include "absl/strings/str_cat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace llamac;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 //===----------------------------------------------------------------------===//
@@ -164,6 +168,98 @@ TEST(SimShadow, VisitsEveryByte) {
   });
   EXPECT_EQ(ones, (std::vector<uintptr_t>{4, 5, 6, 7}));
   EXPECT_EQ(twos, (std::vector<uintptr_t>{9}));
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+/// The reads of the words `words`, as "THREAD:WORDS@SITE".
+static std::vector<std::string> reads(sim::WordReaders &readers,
+                                      uint32_t words) {
+  std::vector<std::string> result;
+  readers.forReads(words, [&](uint32_t thread, sim::WordMark &mark) {
+    result.push_back(absl::StrCat(thread, ":", mark.words(), "@", mark.site()));
+  });
+  return result;
+}
+
+TEST(SimWordMarks, OneStandsForTheLastReadOfAllWordsByAThread) {
+  sim::WordReaders readers;
+  readers.add(4, 1, 0xf, 7, 3);
+  readers.add(4, 3, 0x3, 7, 3);
+  readers.add(4, 3, 0x4, 7, 3);
+  readers.add(4, 1, 0xf, 9, 2);
+  EXPECT_FALSE(readers.isByWord);
+  EXPECT_THAT(reads(readers, 0xf), ElementsAre("1:15@2", "3:7@3"));
+  EXPECT_THAT(reads(readers, 0x8), ElementsAre("1:15@2"));
+  readers.forReads(0x1, [](uint32_t, sim::WordMark &mark) { mark.remove(1); });
+  EXPECT_THAT(reads(readers, 0x1), ElementsAre());
+  EXPECT_THAT(reads(readers, 0xf), ElementsAre("1:14@2", "3:6@3"));
+}
+
+TEST(SimWordMarks, AreKeptByWordOnceReadsOfAThreadDiffer) {
+  sim::WordReaders readers;
+  readers.add(2, 0, 0x3, 5, 1);
+  readers.add(2, 1, 0xf, 5, 1);
+  readers.add(2, 0, 0x2, 6, 1);
+  EXPECT_THAT(reads(readers, 0xf), ElementsAre("0:1@1", "0:2@1", "1:1@1",
+                                               "1:2@1", "1:4@1", "1:8@1"));
+  std::vector<uint32_t> unknown;
+  auto findUnknown = [&](uint32_t word) {
+    readers.forReads(word, [&](uint32_t thread, sim::WordMark &mark) {
+      if (mark.isBehind(5))
+        unknown.push_back(10 * thread + word);
+    });
+  };
+  findUnknown(1);
+  findUnknown(2);
+  EXPECT_THAT(unknown, ElementsAre(2)) << "the second read of thread 0";
+  // Reads at one clock in two places are two.
+  sim::WordReaders places;
+  places.add(1, 0, 0x1, 5, 1);
+  places.add(1, 0, 0x2, 5, 2);
+  EXPECT_THAT(reads(places, 0xf), ElementsAre("0:1@1", "0:2@2"));
+}
+
+TEST(SimWordMarks, CompareClocksBeyondTheirBits) {
+  constexpr uint32_t round = 1u << 20;
+  const sim::WordMark mark(round - 1, 1, 0);
+  EXPECT_TRUE(mark.isBehind(round - 2));
+  EXPECT_FALSE(mark.isBehind(round - 1));
+  EXPECT_FALSE(mark.isBehind(round + 5));
+  EXPECT_TRUE(sim::WordMark(round + 1, 1, 0).isBehind(round - 1));
+}
+
+TEST(SimWords, AreFoundWhereTheyWereAskedFor) {
+  sim::Words words;
+  EXPECT_EQ(words.find(4096), nullptr);
+  sim::WordQuad &quad = words.at(4096 + 20);
+  EXPECT_EQ(words.find(4096 + 16), &quad);
+  EXPECT_EQ(words.find(4096 + 31), &quad);
+  EXPECT_NE(words.find(4096 + 32), &quad);
+  EXPECT_EQ(words.find(8192), nullptr);
+  quad.written[1].clock = 3;
+  std::vector<uintptr_t> stores;
+  words.forEachStore([&](const sim::Epoch &, uintptr_t address) {
+    stores.push_back(address);
+  });
+  EXPECT_THAT(stores, ElementsAre(4096 + 20));
+}
+
+TEST(SimWords, HaveSoManyPlacesOfTheirReads) {
+  sim::Words words;
+  const std::vector<char> code(300);
+  EXPECT_EQ(words.numberOf(&code[0]), 1U);
+  EXPECT_EQ(words.numberOf(&code[1]), 2U);
+  EXPECT_EQ(words.numberOf(&code[0]), 1U);
+  for (const char &site : code)
+    words.numberOf(&site);
+  EXPECT_EQ(words.siteOf(sim::WordMark(1, 1, words.numberOf(&code[254]))),
+            &code[254]);
+  EXPECT_EQ(words.siteOf(sim::WordMark(1, 1, words.numberOf(&code[255]))),
+            nullptr)
+      << "an unknown place";
 }
 
 //===----------------------------------------------------------------------===//
