@@ -245,6 +245,17 @@ static Words firstWords(const Words &in, size_t count) {
   return Words(in.begin(), in.begin() + static_cast<ptrdiff_t>(count));
 }
 
+/// Three times 32 words as they are, then as lanes read them back.
+static Words relaxedWords(const Words &in) {
+  Words fours(32), twos(32), ones(32);
+  for (int t = 0; t < 32; ++t) {
+    fours[t] = in[t % 8 * 4 + t % 4];
+    twos[t] = in[64 + t % 16 * 2 + t % 2];
+    ones[t] = in[32 + (t ^ 1)];
+  }
+  return firstWords(in, 96) + fours + twos + ones;
+}
+
 /// Of lane t's piece of `size` bytes, t % (size + 1) at the end are zero.
 static Words shrunkPieces(const Words &in, size_t size) {
   Words out = firstWords(in, 8 * size);
@@ -427,6 +438,7 @@ const std::vector<WrapperCase> &wrapperCases() {
       {"atomics", Input::Bits, Match::Exact,
        EXPECT_ALL((Words{32, 64, in[0]} + Words(29, 0) + Words(64, 1) +
                    Words(32, in[0])))},
+      {"relaxedWords", Input::Bits, Match::Exact, relaxedWords},
       {"sharedAtomics", Input::Bits, Match::Exact, sumsByFours},
       {"copy4", Input::Bits, Match::Exact, EXPECT_ALL(shrunkPieces(in, 4))},
       {"copy8", Input::Bits, Match::Exact, EXPECT_ALL(shrunkPieces(in, 8))},

@@ -212,6 +212,25 @@ WRAPPER(atomics) {
   syncWarp();
   out[96 + threadIdx.x] = loadAcquire(out + 2);
 }
+WRAPPER(relaxedWords) {
+  const uint32_t t = threadIdx.x;
+  const uint64_t before = globalTimer();
+  storeRelaxed(out + t, in[t]);
+  if (t < 16)
+    storeRelaxed2(out + 32 + 2 * t, {{in[32 + 2 * t], in[33 + 2 * t]}});
+  if (t < 8)
+    storeRelaxed4(out + 64 + 4 * t, {{in[64 + 4 * t], in[65 + 4 * t],
+                                      in[66 + 4 * t], in[67 + 4 * t]}});
+  syncWarp();
+  // Each width is read by another one.
+  const Words4 four = loadRelaxed4(out + t % 8 * 4);
+  const Words2 two = loadRelaxed2(out + 64 + t % 16 * 2);
+  out[96 + t] = four[t % 4];
+  out[128 + t] = two[t % 2];
+  out[160 + t] = loadRelaxed(out + 32 + (t ^ 1));
+  if (globalTimer() < before)
+    trap();
+}
 WRAPPER(sharedAtomics) {
   LLAMAC_SHARED(sums, uint32_t[4]);
   if (threadIdx.x < 4)
