@@ -112,6 +112,8 @@ private:
                      const PlanPlace &at) const;
   bool checkPrograms() const;
   bool checkProgram(const schema::ProgramT &program, const PlanPlace &at) const;
+  bool checkResident(const schema::ProgramT &program,
+                     const PlanPlace &at) const;
   bool checkMap(const schema::ProgramT &program, const schema::LaunchT &launch,
                 const schema::TensorMap &map, const PlanPlace &at) const;
   bool checkLaunch(const schema::ProgramT &program,

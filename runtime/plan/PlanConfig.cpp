@@ -168,6 +168,11 @@ bool isForPrompts(const schema::ProgramT &program) {
   return program.maxOutputRows < program.maxRows;
 }
 
+bool isResident(const schema::PlanT &plan, const schema::ProgramT &program) {
+  return !program.launches.empty() &&
+         plan.kernels[program.launches.front()->kernel]->geometry->resident;
+}
+
 size_t programFor(const schema::PlanT &plan, int64_t rows, int64_t outputs,
                   bool hasPrompts) {
   size_t number = 0;

@@ -96,6 +96,13 @@ int64_t maxSampledRows(const schema::PlanT &plan);
 /// gives logits.
 bool isForPrompts(const schema::ProgramT &program);
 
+/// Whether a step of `program` is one resident launch.
+bool isResident(const schema::PlanT &plan, const schema::ProgramT &program);
+
+/// What to do where a GPU does not run such a step, for messages.
+inline constexpr const char *noResidentStepAdvice =
+    "compile with --resident-step=off";
+
 /// The number of the first of `plan`'s programs that holds a step of `rows`
 /// rows, `outputs` of them with logits, and is made for its kinds of rows, or
 /// of the last one.

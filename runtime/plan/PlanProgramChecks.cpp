@@ -49,6 +49,9 @@ bool PlanChecks::checkKernels() const {
     for (const uint64_t bytes : kernel.resultRowBytes)
       if (!at["result row bytes"].isBelow(bytes, maxSize))
         return false;
+    if (kernel.geometry->resident && !kernel.variants.empty())
+      return at["variants"].wrong("none of a resident kernel",
+                                  kernel.variants.size());
     for (size_t v = 0; v < kernel.variants.size(); ++v) {
       const schema::VariantT &variant = *kernel.variants[v];
       const PlanPlace of = at[absl::StrCat("variant ", v)];
@@ -57,6 +60,8 @@ bool PlanChecks::checkKernels() const {
           !of["source"].isText(variant.source) ||
           !checkGeometry(kernel, *variant.geometry, of))
         return false;
+      if (variant.geometry->resident)
+        return of["resident"].wrong("false, as of the kernel", "true");
     }
   }
   return true;
@@ -84,11 +89,13 @@ bool PlanChecks::checkGeometry(const schema::KernelT &kernel,
   if (geometry.dependent && !hasBlocks)
     return at["dependent"].wrong(absl::StrCat("false for target ", plan.target),
                                  "true");
-  if (geometry.resident && (!hasBlocks || !geometry.maps.empty() ||
-                            geometry.cluster != 1 || geometry.rowBlock != 0))
-    return at["resident"].wrong("false, or blocks of cuda or sim without "
-                                "clusters, row blocks and tensor maps",
-                                "true");
+  if (geometry.resident &&
+      (!hasBlocks || !geometry.maps.empty() || geometry.cluster != 1 ||
+       geometry.rowBlock != 0 || geometry.dependent))
+    return at["resident"].wrong(
+        "false, or blocks of cuda or sim that depend on no launch, without "
+        "clusters, row blocks and tensor maps",
+        "true");
   if (!hasBlocks && !geometry.maps.empty())
     return at["tensor maps"].wrong(
         absl::StrCat("none for target ", plan.target), geometry.maps.size());
@@ -297,6 +304,26 @@ bool PlanChecks::checkMap(const schema::ProgramT &program,
                   absl::StrCat("offset ", offset));
 }
 
+/// A resident launch is the whole step of one row, on one rank.
+bool PlanChecks::checkResident(const schema::ProgramT &program,
+                               const PlanPlace &at) const {
+  const bool hasResident =
+      std::ranges::any_of(program.launches, [&](const auto &launch) {
+        return plan.kernels[launch->kernel]->geometry->resident;
+      });
+  if (!hasResident)
+    return true;
+  if (program.launches.size() != 1)
+    return at["launches"].wrong("one, as one is resident",
+                                program.launches.size());
+  if (program.launches.front()->rows != schema::RowSymbol::Tokens)
+    return at["launch 0"]["rows"].wrong("Tokens, as it is resident", "Outputs");
+  if (program.maxRows != 1) // Then it has one output row.
+    return at["rows"].wrong("1, as its launch is resident", program.maxRows);
+  return plan.ranks == 1 ||
+         at["ranks"].wrong("1, as its launch is resident", plan.ranks);
+}
+
 bool PlanChecks::checkProgram(const schema::ProgramT &program,
                               const PlanPlace &at) const {
   if (!at["rows"].isIn(program.maxRows, 1, maxRows) ||
@@ -322,7 +349,7 @@ bool PlanChecks::checkProgram(const schema::ProgramT &program,
         !checkLaunch(program, launch,
                      at[absl::StrCat("launch ", i, " (", launch.label, ")")]))
       return false;
-  return true;
+  return checkResident(program, at);
 }
 
 bool PlanChecks::checkPrograms() const {

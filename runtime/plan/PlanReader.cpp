@@ -145,10 +145,27 @@ PlanReader::withConfigs(const SelectedConfigs &selected) const {
   for (size_t i = 0; i < selected.overlaps.size(); ++i)
     if (selected.overlaps[i] != schema::Overlap::FromStart)
       setOverlap(selected.overlaps[i], i, plan, reader->configs);
-  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
-  if (absl::Status status = verifyPlan(plan, before); !status.ok())
-    return withContext(status, path());
+  LLAMAC_RETURN_IF_ERROR(reader->verifyChanged());
   return reader;
+}
+
+absl::StatusOr<std::shared_ptr<const PlanReader>>
+PlanReader::withoutPrograms(absl::Span<const size_t> numbers) const {
+  std::shared_ptr<PlanReader> reader(new PlanReader(*this));
+  auto &programs = reader->manifest.programs;
+  for (size_t i = numbers.size(); i-- > 0;) {
+    if (numbers[i] >= programs.size())
+      return internalError(
+          absl::StrCat(path(), " has no program ", numbers[i]));
+    programs.erase(programs.begin() + static_cast<ptrdiff_t>(numbers[i]));
+  }
+  LLAMAC_RETURN_IF_ERROR(reader->verifyChanged());
+  return reader;
+}
+
+absl::Status PlanReader::verifyChanged() const {
+  const std::vector<PlanSection> before(table.begin(), table.end() - 1);
+  return withContext(verifyPlan(manifest, before), path());
 }
 
 absl::Status PlanReader::checkPiece(size_t section, size_t piece) const {

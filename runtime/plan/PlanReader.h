@@ -75,6 +75,12 @@ public:
   absl::StatusOr<std::shared_ptr<const PlanReader>>
   withConfigs(const SelectedConfigs &selected) const;
 
+  /// The plan without the programs of these numbers, in ascending order, which
+  /// are not all; its kernels stay. Errors: internal for numbers that it does
+  /// not have, badPlan for an invalid result.
+  absl::StatusOr<std::shared_ptr<const PlanReader>>
+  withoutPrograms(absl::Span<const size_t> numbers) const;
+
   /// The variant that kernel `number` is; null when it has its default config.
   const schema::VariantT *variantOf(size_t number) const {
     if (number >= configs.size() || !configs[number].variant)
@@ -96,6 +102,7 @@ private:
   PlanReader() = default;
 
   absl::Status readManifest(const PlanReadOptions &options);
+  absl::Status verifyChanged() const;
   absl::Status verifyChecksums(const std::vector<bool> &isVerified,
                                int threads) const;
   std::vector<bool> sectionsOf(std::optional<int64_t> rank) const;

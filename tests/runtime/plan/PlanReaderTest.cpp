@@ -261,5 +261,43 @@ TEST(PlanConfigsTest, ConfigsThatThePlanDoesNotHaveAreRefused) {
   EXPECT_FALSE((*run)->withConfigs({{{}, {}, {0}}, overlaps}).ok());
 }
 
+//===----------------------------------------------------------------------===//
+// Without programs
+//===----------------------------------------------------------------------===//
+
+TEST(PlanProgramsTest, ThoseThatAreLeftOutAreNotThere) {
+  const toy::ToyPlanFile file;
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const size_t none[] = {0, 2}, all[] = {0, 1, 2}, unknown[] = {3};
+  const auto rest = (*made)->withoutPrograms(none);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  ASSERT_EQ((*rest)->plan().programs.size(), 1u);
+  EXPECT_EQ((*rest)->plan().programs[0]->name, "rows4");
+  EXPECT_EQ((*rest)->plan().kernels.size(), (*made)->plan().kernels.size());
+  EXPECT_EQ((*rest)->hash(), (*made)->hash());
+  EXPECT_EQ((*made)->plan().programs.size(), 3u);
+  EXPECT_EQ(exitCode((*made)->withoutPrograms(all).status()),
+            ExitCode::BadPlan);
+  EXPECT_EQ(exitCode((*made)->withoutPrograms(unknown).status()),
+            ExitCode::Internal);
+}
+
+TEST(PlanProgramsTest, ConfigsStayAndAreOfTheRest) {
+  const toy::ToyPlanFile file(makeDependent);
+  const auto made = PlanReader::open(file.path());
+  ASSERT_TRUE(made.ok()) << made.status();
+  const size_t first[] = {0};
+  const std::vector<schema::Overlap> overlaps(3), ofRest(2);
+  const auto tuned = (*made)->withConfigs({{{}, {}, {0}}, overlaps});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  const auto rest = (*tuned)->withoutPrograms(first);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ((*rest)->variantOf(2)->tiles, "wide=1");
+  const auto untuned = (*made)->withoutPrograms(first);
+  ASSERT_TRUE(untuned.ok()) << untuned.status();
+  EXPECT_TRUE((*untuned)->withConfigs({{{}, {}, {0}}, ofRest}).ok());
+}
+
 } // namespace
 } // namespace llamac

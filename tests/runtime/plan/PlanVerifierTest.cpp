@@ -88,6 +88,19 @@ static void setMap(PlanT &p, const MapParts &map) {
                                 map.swizzleBytes);
 }
 
+/// Makes the first program, of a plan for sim, one resident launch.
+static schema::GeometryT &setResident(PlanT &p) {
+  setSim(p);
+  schema::ProgramT &program = *p.programs[0];
+  program.launches.resize(1);
+  p.kernels.push_back(std::make_unique<schema::KernelT>(*p.kernels[0]));
+  program.launches[0]->kernel = static_cast<uint32_t>(p.kernels.size() - 1);
+  schema::GeometryT &geometry = *p.kernels.back()->geometry;
+  geometry.rowBlock = 0;
+  geometry.resident = true;
+  return geometry;
+}
+
 // Makes weight 0 a referenced one that is sound.
 static schema::WeightSourceT &refer(PlanT &p) {
   auto file = std::make_unique<schema::SourceFileT>();
@@ -494,6 +507,68 @@ const Nonsense all[] = {
      },
      "expected an aligned place for 64 bytes in the operand's 832, got offset "
      "8"},
+    // Resident steps.
+    {"ResidentOnACpu", [](PlanT &p) { geometry(p).resident = true; },
+     "kernel 0: resident: expected false, or blocks of cuda or sim that depend "
+     "on no launch, without clusters, row blocks and tensor maps, got true"},
+    {"ResidentInClusters",
+     [](PlanT &p) {
+       schema::GeometryT &geometry = setResident(p);
+       geometry.items = geometry.cluster = 2;
+     },
+     "kernel 3: resident: expected false, or blocks of cuda or sim"},
+    {"ResidentInRowBlocks", [](PlanT &p) { setResident(p).rowBlock = 1; },
+     "kernel 3: resident: expected false, or blocks of cuda or sim"},
+    {"ResidentThatOverlaps", [](PlanT &p) { setResident(p).dependent = true; },
+     "kernel 3: resident: expected false, or blocks of cuda or sim"},
+    {"ResidentWithVariants",
+     [](PlanT &p) {
+       setResident(p);
+       auto variant = std::make_unique<schema::VariantT>();
+       variant->symbol = variant->tiles = variant->source = "other";
+       variant->geometry =
+           std::make_unique<schema::GeometryT>(*p.kernels[3]->geometry);
+       p.kernels[3]->variants.push_back(std::move(variant));
+     },
+     "kernel 3: variants: expected none of a resident kernel, got 1"},
+    {"ResidentVariant",
+     [](PlanT &p) {
+       setSim(p);
+       auto variant = std::make_unique<schema::VariantT>();
+       variant->symbol = variant->tiles = variant->source = "resident";
+       variant->geometry = std::make_unique<schema::GeometryT>(geometry(p));
+       variant->geometry->rowBlock = 0;
+       variant->geometry->resident = true;
+       p.kernels[0]->variants.push_back(std::move(variant));
+     },
+     "kernel 0: variant 0: resident: expected false, as of the kernel, got "
+     "true"},
+    {"ResidentBesideAnother",
+     [](PlanT &p) {
+       setResident(p);
+       p.programs[0]->launches.push_back(
+           std::make_unique<schema::LaunchT>(firstLaunch(p)));
+     },
+     "program 0 (rows1): launches: expected one, as one is resident, got 2"},
+    {"ResidentOfOutputRows",
+     [](PlanT &p) {
+       setResident(p);
+       p.programs[0]->launches[0]->rows = schema::RowSymbol::Outputs;
+     },
+     "program 0 (rows1): launch 0: rows: expected Tokens, as it is resident, "
+     "got Outputs"},
+    {"ResidentOfManyRows",
+     [](PlanT &p) {
+       setResident(p);
+       p.programs[0]->maxRows = 2;
+     },
+     "program 0 (rows1): rows: expected 1, as its launch is resident, got 2"},
+    {"ResidentOfRanks",
+     [](PlanT &p) {
+       setResident(p);
+       p.ranks = 2;
+     },
+     "program 0 (rows1): ranks: expected 1, as its launch is resident, got 2"},
     // Operands.
     {"OperandKind",
      [](PlanT &p) { setOperand(p, static_cast<schema::OperandKind>(8), 0, 0); },
@@ -664,6 +739,12 @@ INSTANTIATE_TEST_SUITE_P(Nonsense, PlanVerifierTest, testing::ValuesIn(all),
 TEST(PlanVerifierTest, TokensInThePlaceOfTheArenaPass) {
   toy::ToyPlan toy = toy::makeToyPlan();
   giveTokens(toy.plan, 824);
+  EXPECT_TRUE(readStatus(unsoundPlan(toy)).ok());
+}
+
+TEST(PlanVerifierTest, AResidentStepPasses) {
+  toy::ToyPlan toy = toy::makeToyPlan();
+  setResident(toy.plan);
   EXPECT_TRUE(readStatus(unsoundPlan(toy)).ok());
 }
 
