@@ -221,6 +221,13 @@ public:
   virtual absl::Status finish() = 0;
 };
 
+/// A program that a device cannot run, and why: what was expected and what it
+/// has, without the next step.
+struct UnfitProgram {
+  size_t number = 0;
+  std::string reason;
+};
+
 /// The kernels of one plan; outlives the programs prepared from it.
 class LoadedCode {
 public:
@@ -229,7 +236,11 @@ public:
   /// The level of the instruction set the kernels were compiled for.
   virtual std::string isa() const = 0;
 
-  /// Resolves the operands of program number `program` once and for all.
+  /// The programs of the plan that the device cannot run, in ascending order.
+  virtual std::vector<UnfitProgram> unfitPrograms() const { return {}; }
+
+  /// Resolves the operands of program number `program` once and for all. Device
+  /// error for one that the device cannot run.
   virtual absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(size_t program, const ProgramBindings &bindings) = 0;
 };

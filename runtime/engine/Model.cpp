@@ -23,6 +23,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -75,6 +76,41 @@ void Model::loadTuned(const VariantCompiler *compiler) {
   if (!status.ok())
     printWarning(
         absl::StrCat(status.message(), "; the default configs are used"));
+}
+
+/// Leaves out the programs that the device cannot run, each with a warning: the
+/// one behind runs their steps. Device error where there is none.
+absl::Status Model::leaveOutUnfit() {
+  const std::vector<UnfitProgram> unfit = kernels->unfitPrograms();
+  if (unfit.empty())
+    return absl::OkStatus();
+  const auto &programs = plan().programs;
+  std::vector<size_t> numbers;
+  for (const UnfitProgram &program : unfit)
+    numbers.push_back(program.number);
+  // Programs are in ascending order of the rows that they hold.
+  if (numbers.back() + 1 == programs.size())
+    return deviceError(absl::StrCat(
+        path(), ": program ", programs.back()->name, ": ", unfit.back().reason,
+        ", and the plan has no other program for its rows; ",
+        noResidentStepAdvice));
+  for (const UnfitProgram &program : unfit) {
+    size_t next = program.number + 1;
+    while (std::ranges::binary_search(numbers, next))
+      ++next;
+    printWarning(absl::StrCat(
+        path(), ": program ", programs[program.number]->name, ": ",
+        program.reason, "; program ", programs[next]->name, " runs its steps"));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(auto rest, reader->withoutPrograms(numbers));
+  if (compiled == reader) {
+    compiled = rest;
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(compiled, compiled->withoutPrograms(numbers));
+  }
+  reader = std::move(rest);
+  LLAMAC_ASSIGN_OR_RETURN(kernels, runsOn->loadCode(reader));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Model>>
@@ -130,6 +166,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     LLAMAC_ASSIGN_OR_RETURN(model->kernels,
                             model->runsOn->loadCode(model->reader));
   }
+  LLAMAC_RETURN_IF_ERROR(model->leaveOutUnfit());
   times.kernels = lap();
   LLAMAC_RETURN_IF_ERROR(
       reserveMemory(*model->reader, *model->runsOn, options.sharesPages));

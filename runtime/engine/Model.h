@@ -158,7 +158,9 @@ private:
   Model() = default;
 
   void loadTuned(const VariantCompiler *compiler);
+  absl::Status leaveOutUnfit();
 
+  /// Both without the programs that the device cannot run.
   std::shared_ptr<const PlanReader> reader;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
