@@ -108,8 +108,25 @@ CudaDevice::~CudaDevice() {
 }
 
 absl::Status CudaDevice::enter() const {
-  return functions->check(functions->cuCtxSetCurrent(context),
-                          "cuCtxSetCurrent");
+  // What is freed after a fault, too, is of the GPU's context.
+  const absl::Status entered =
+      functions->check(functions->cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  const std::lock_guard<std::mutex> lock(keeping);
+  return fault.ok() ? entered : fault;
+}
+
+absl::Status CudaDevice::keepFault(absl::Status status) {
+  const std::lock_guard<std::mutex> lock(keeping);
+  fault.Update(std::move(status));
+  return fault;
+}
+
+absl::StatusOr<int> CudaDevice::attribute(cuda::DeviceAttribute which) const {
+  int value = 0;
+  LLAMAC_RETURN_IF_ERROR(
+      functions->check(functions->cuDeviceGetAttribute(&value, which, device),
+                       absl::StrCat(name, ": cuDeviceGetAttribute")));
+  return value;
 }
 
 std::string CudaDevice::describe() const {
@@ -118,16 +135,14 @@ std::string CudaDevice::describe() const {
 
 std::string CudaDevice::identity(const schema::PlanT &) const {
   // What a driver does not say counts as 0.
-  auto attribute = [&](cuda::DeviceAttribute which) {
-    int value = 0;
-    functions->cuDeviceGetAttribute(&value, which, device);
-    return value;
+  auto numberOf = [&](cuda::DeviceAttribute which) {
+    return attribute(which).value_or(0);
   };
   const auto nvrtc = Nvrtc::open();
   return absl::StrCat(
-      describe(), ", ", attribute(cuda::MultiprocessorCount),
-      " multiprocessors, ", attribute(cuda::ClockRate) / 1000, " MHz, memory ",
-      attribute(cuda::MemoryClockRate) / 1000, " MHz, driver for CUDA ",
+      describe(), ", ", numberOf(cuda::MultiprocessorCount),
+      " multiprocessors, ", numberOf(cuda::ClockRate) / 1000, " MHz, memory ",
+      numberOf(cuda::MemoryClockRate) / 1000, " MHz, driver for CUDA ",
       driverVersion / 1000, ".", driverVersion % 1000 / 10,
       nvrtc.ok() ? absl::StrCat(", NVRTC ", nvrtc->version()) : "");
 }

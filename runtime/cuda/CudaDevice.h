@@ -26,6 +26,7 @@
 #include "runtime/device/Device.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,9 @@ public:
   /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
+  /// What the driver says of the GPU.
+  absl::StatusOr<int> attribute(cuda::DeviceAttribute which) const;
+
   /// Whether the GPU has programmatic dependent launches: kernels that are
   /// compiled for it wait for the launch before them themselves.
   bool overlapsLaunches() const { return hasDependentLaunches; }
@@ -117,8 +121,14 @@ public:
     return shared ? shared->ended(number, std::move(own)) : own;
   }
 
-  /// Before calls of the driver: makes the GPU that of the calling thread.
+  /// Before calls of the driver: makes the GPU that of the calling thread. The
+  /// fault that was kept, where there is one.
   absl::Status enter() const;
+
+  /// Keeps `status` as what enter() gives from now on, unless another one is
+  /// kept: after a fault a driver does nothing more. Gives the one that is
+  /// kept.
+  absl::Status keepFault(absl::Status status);
 
 private:
   explicit CudaDevice(std::shared_ptr<const cuda::Driver> functions)
@@ -144,6 +154,8 @@ private:
   /// Null for the only rank.
   std::shared_ptr<Collectives> shared;
   int number = 0; ///< Of the rank.
+  mutable std::mutex keeping;
+  absl::Status fault; ///< That was kept.
 };
 
 /// The devices of `ranks` ranks of this process, from local rank 0 on. Errors:

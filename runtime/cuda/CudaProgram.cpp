@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/CudaProgram.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 
@@ -35,6 +36,14 @@ struct Gathered {
   }
 };
 
+struct CudaKernel {
+  cuda::Function function = nullptr;
+  /// Of a launch, along x: all items, or as many of a resident kernel as run at
+  /// once.
+  int64_t blocks = 0;
+  std::string unfit; ///< Why the GPU cannot run it; empty: it can.
+};
+
 class CudaCode final : public LoadedCode {
 public:
   CudaCode(CudaDevice &device, std::shared_ptr<const PlanReader> plan,
@@ -46,18 +55,22 @@ public:
   absl::Status load(const std::vector<std::string> &images);
 
   std::string isa() const override { return architecture; }
+  std::vector<UnfitProgram> unfitPrograms() const override;
   absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(size_t program, const ProgramBindings &bindings) override;
 
 private:
-  absl::Status setAttributes();
+  cuda::Result askForShared(cuda::Function function, uint64_t bytes) const;
+  absl::Status setAttributes(const schema::KernelT &kernel,
+                             cuda::Function function);
+  absl::Status fitResident(const schema::KernelT &kernel, CudaKernel &loaded);
   absl::Status allocateGathered();
 
   CudaDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::string architecture;
   std::vector<cuda::Module> modules;
-  std::vector<cuda::Function> functions; ///< By the plan's number.
+  std::vector<CudaKernel> kernels; ///< By the plan's number.
   std::mutex preparing;
   /// Of one of several ranks, once a program is prepared.
   std::optional<Gathered> gathered;
@@ -67,8 +80,8 @@ class CudaProgram final : public CudaSteps {
 public:
   CudaProgram(CudaDevice &device, const schema::PlanT &plan,
               const schema::ProgramT &program,
-              const std::vector<cuda::Function> &functions,
-              const Gathered *gathered, const ProgramBindings &bindings);
+              const std::vector<CudaKernel> &kernels, const Gathered *gathered,
+              const ProgramBindings &bindings);
   ~CudaProgram() override;
 
   /// Makes the tensor maps, once.
@@ -81,6 +94,7 @@ public:
   absl::Status enqueue(const StepShape &shape, int steps) override {
     return enqueueSteps({shape, /*isTimed=*/false, steps});
   }
+  absl::Status explain(absl::Status status) const override;
 
 private:
   /// What a graph does: one step, or `steps` as StepQueue::run() has them.
@@ -111,7 +125,8 @@ private:
 
   CudaDevice &device;
   const schema::PlanT &plan;
-  const std::vector<cuda::Function> &functions;
+  const std::vector<CudaKernel> &kernels;
+  const schema::KernelT *resident;            ///< Of its launch; else null.
   const Gathered *gathered;                   ///< Null for the only rank.
   void *exchange;                             ///< The area of this rank.
   std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
@@ -122,6 +137,14 @@ private:
 };
 
 } // namespace
+
+/// `status`, unless it is ok, with what to do next.
+static absl::Status advised(const absl::Status &status,
+                            absl::string_view advice) {
+  return status.ok() ? status
+                     : remade(status, status.code(),
+                              absl::StrCat(status.message(), "; ", advice));
+}
 
 //===----------------------------------------------------------------------===//
 // Code
@@ -143,33 +166,90 @@ absl::Status CudaCode::load(const std::vector<std::string> &images) {
         driver.check(driver.cuModuleLoadData(&module, images[i].data()),
                      absl::StrCat("kernel ", symbol, ": cuModuleLoadData")));
     modules.push_back(module);
-    LLAMAC_RETURN_IF_ERROR(
-        driver.check(driver.cuModuleGetFunction(&functions.emplace_back(),
-                                                module, symbol.c_str()),
-                     absl::StrCat("kernel ", symbol, ": cuModuleGetFunction")));
+    LLAMAC_RETURN_IF_ERROR(driver.check(
+        driver.cuModuleGetFunction(&kernels.emplace_back().function, module,
+                                   symbol.c_str()),
+        absl::StrCat("kernel ", symbol, ": cuModuleGetFunction")));
   }
-  return setAttributes();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const schema::KernelT &kernel = *plan->plan().kernels[i];
+    kernels[i].blocks = kernel.geometry->items;
+    LLAMAC_RETURN_IF_ERROR(kernel.geometry->resident
+                               ? fitResident(kernel, kernels[i])
+                               : setAttributes(kernel, kernels[i].function));
+  }
+  return absl::OkStatus();
 }
 
 /// More dynamic shared memory than every GPU gives must be asked for.
-absl::Status CudaCode::setAttributes() {
+cuda::Result CudaCode::askForShared(cuda::Function function,
+                                    uint64_t bytes) const {
   constexpr uint64_t always = 48 << 10;
-  for (size_t i = 0; i < functions.size(); ++i) {
-    const schema::KernelT &kernel = *plan->plan().kernels[i];
-    const uint64_t scratch = kernel.geometry->scratchBytes;
-    auto set = [&](int attribute, uint64_t value) {
-      const cuda::Driver &driver = device.driver();
-      return driver.check(driver.cuFuncSetAttribute(functions[i], attribute,
-                                                    static_cast<int>(value)),
-                          absl::StrCat("kernel ", kernel.symbol, ": ", scratch,
-                                       " bytes of shared memory"));
-    };
-    if (scratch > always)
-      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedBytes, scratch));
-    if (kernel.geometry->dependent)
-      LLAMAC_RETURN_IF_ERROR(set(cuda::functionSharedCarveout, 100));
-  }
+  return bytes > always
+             ? device.driver().cuFuncSetAttribute(
+                   function, cuda::functionSharedBytes, static_cast<int>(bytes))
+             : 0;
+}
+
+absl::Status CudaCode::setAttributes(const schema::KernelT &kernel,
+                                     cuda::Function function) {
+  const cuda::Driver &driver = device.driver();
+  const uint64_t scratch = kernel.geometry->scratchBytes;
+  cuda::Result result = askForShared(function, scratch);
+  if (result == 0 && kernel.geometry->dependent)
+    result =
+        driver.cuFuncSetAttribute(function, cuda::functionSharedCarveout, 100);
+  return driver.check(result, absl::StrCat("kernel ", kernel.symbol, ": ",
+                                           scratch, " bytes of shared memory"));
+}
+
+/// How many blocks of a resident kernel run at once is what the driver says of
+/// the GPU, or of the part of it that a process has.
+absl::Status CudaCode::fitResident(const schema::KernelT &kernel,
+                                   CudaKernel &loaded) {
+  const cuda::Driver &driver = device.driver();
+  const schema::GeometryT &geometry = *kernel.geometry;
+  LLAMAC_ASSIGN_OR_RETURN(const int isCooperative,
+                          device.attribute(cuda::CooperativeLaunch));
+  LLAMAC_ASSIGN_OR_RETURN(const int multiprocessors,
+                          device.attribute(cuda::MultiprocessorCount));
+  int each = 0;
+  // More shared memory than a block may have is an invalid value.
+  cuda::Result result = askForShared(loaded.function, geometry.scratchBytes);
+  if (result == 0)
+    result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &each, loaded.function, geometry.threads, geometry.scratchBytes);
+  if (result != cuda::errorInvalidValue)
+    LLAMAC_RETURN_IF_ERROR(driver.check(
+        result, absl::StrCat("kernel ", kernel.symbol,
+                             ": cuOccupancyMaxActiveBlocksPerMultiprocessor")));
+  const int64_t fit =
+      isCooperative != 0 ? int64_t{each} * multiprocessors : int64_t{0};
+  // With fewer, launches of their own are faster.
+  const int64_t least = (geometry.items - 1) / 4 + 1;
+  loaded.blocks = std::min(geometry.items, fit);
+  if (loaded.blocks < least)
+    loaded.unfit = absl::StrCat(
+        "kernel ", kernel.symbol, ": expected a GPU that runs at least ", least,
+        " of its ", geometry.items, " blocks at once, of ", geometry.threads,
+        " threads and ", geometry.scratchBytes,
+        " bytes of shared memory each, got ", device.describe(), ", ",
+        isCooperative != 0
+            ? absl::StrCat("which runs ", fit, ": ", each, " on each of ",
+                           multiprocessors, " multiprocessors")
+            : "which has no cooperative launches");
   return absl::OkStatus();
+}
+
+std::vector<UnfitProgram> CudaCode::unfitPrograms() const {
+  std::vector<UnfitProgram> unfit;
+  const auto &programs = plan->plan().programs;
+  for (size_t i = 0; i < programs.size(); ++i)
+    for (const auto &launch : programs[i]->launches)
+      if (const std::string &reason = kernels[launch->kernel].unfit;
+          !reason.empty())
+        unfit.push_back({i, reason});
+  return unfit;
 }
 
 absl::Status CudaCode::allocateGathered() {
@@ -189,10 +269,13 @@ absl::Status CudaCode::allocateGathered() {
 
 absl::StatusOr<std::unique_ptr<PreparedProgram>>
 CudaCode::prepare(size_t program, const ProgramBindings &bindings) {
+  for (const UnfitProgram &unfit : unfitPrograms())
+    if (unfit.number == program)
+      return deviceError(unfit.reason);
   if (device.gathersPeers())
     LLAMAC_RETURN_IF_ERROR(allocateGathered());
   auto prepared = std::make_unique<CudaProgram>(
-      device, plan->plan(), *plan->plan().programs[program], functions,
+      device, plan->plan(), *plan->plan().programs[program], kernels,
       gathered ? &*gathered : nullptr, bindings);
   LLAMAC_RETURN_IF_ERROR(prepared->prepare());
   return prepared;
@@ -213,10 +296,13 @@ loadCudaCode(CudaDevice &device, std::shared_ptr<const PlanReader> plan,
 
 CudaProgram::CudaProgram(CudaDevice &device, const schema::PlanT &plan,
                          const schema::ProgramT &program,
-                         const std::vector<cuda::Function> &functions,
+                         const std::vector<CudaKernel> &kernels,
                          const Gathered *gathered,
                          const ProgramBindings &bindings)
-    : CudaSteps(program), device(device), plan(plan), functions(functions),
+    : CudaSteps(program), device(device), plan(plan), kernels(kernels),
+      resident(isResident(plan, program)
+                   ? plan.kernels[program.launches.front()->kernel].get()
+                   : nullptr),
       gathered(gathered), exchange(bindings.exchange),
       tokens(bindings.inputs[static_cast<size_t>(schema::InputRole::Tokens)]) {
   for (const auto &launch : program.launches) {
@@ -255,7 +341,8 @@ CudaProgram::~CudaProgram() {
     device.driver().cuEventDestroy_v2(mark);
 }
 
-/// Where the operands of a launch are in step `step` of a run.
+/// Where the operands of a launch are in step `step` of a run. A resident
+/// launch, of all steps, has them as in the first.
 std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
                                             int step) const {
   const schema::LaunchT &launch = *program.launches[number];
@@ -270,6 +357,7 @@ std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
     return static_cast<uint8_t *>(input) +
            static_cast<int64_t>(inputRowBytes(role)) * work.shape.rows * of;
   };
+  const auto &params = plan.kernels[launch.kernel]->params;
   for (size_t i = 0; i < result.size(); ++i) {
     const schema::Operand &operand = launch.operands[i];
     const auto role = static_cast<schema::InputRole>(operand.index());
@@ -278,7 +366,8 @@ std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
          role == schema::InputRole::Positions ||
          role == schema::InputRole::SamplingParams))
       result[i] = slice(result[i], role, step);
-    else if (isSampling(launch) &&
+    else if ((isSampling(launch) || resident) &&
+             params[i] == schema::ParamRole::Result &&
              operand.kind() == schema::OperandKind::Arena &&
              static_cast<int64_t>(operand.offset()) == program.tokensOffset)
       result[i] = slice(tokens, schema::InputRole::Tokens, step + 1);
@@ -304,21 +393,30 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
   LLAMAC_RETURN_IF_ERROR(gatherFor(number, work, stream));
   const schema::LaunchT &launch = *program.launches[number];
   const schema::GeometryT &geometry = *plan.kernels[launch.kernel]->geometry;
+  const CudaKernel &kernel = kernels[launch.kernel];
   auto rows = static_cast<int32_t>(rowsOf(launch, work.shape));
   if (rows == 0)
     return absl::OkStatus();
   const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
-  // The driver takes the place of each argument: the addresses, the maps, M.
+  // The driver takes the place of each argument: the addresses, the maps, M. A
+  // resident kernel has all addresses as one, a structure, and then the steps.
   std::vector<void *> operands = operandsOf(number, work, step);
+  int32_t steps = work.shape.samples ? std::max(work.steps, 1) : 0;
   std::vector<void *> arguments;
   arguments.reserve(operands.size() + maps[number].size() + 1);
-  for (void *&address : operands)
-    arguments.push_back(static_cast<void *>(&address));
-  for (cuda::DeviceTensorMap &map : maps[number])
-    arguments.push_back(&map);
-  arguments.push_back(&rows);
+  if (resident) {
+    arguments = {static_cast<void *>(operands.data()), &steps};
+  } else {
+    for (void *&address : operands)
+      arguments.push_back(static_cast<void *>(&address));
+    for (cuda::DeviceTensorMap &map : maps[number])
+      arguments.push_back(&map);
+    arguments.push_back(&rows);
+  }
   using Attribute = cuda::LaunchAttribute;
   std::vector<Attribute> attributes;
+  if (resident)
+    attributes.push_back({.id = Attribute::Cooperative, .value = {1}});
   if (geometry.cluster > 1)
     attributes.push_back(
         {.id = Attribute::ClusterDimension,
@@ -330,7 +428,7 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
     attributes.push_back(
         {.id = Attribute::ProgrammaticSerialization, .value = {1}});
   const cuda::LaunchConfig config{
-      .gridX = static_cast<unsigned>(geometry.items),
+      .gridX = static_cast<unsigned>(kernel.blocks),
       .gridY = static_cast<unsigned>(blocks),
       .blockX = static_cast<unsigned>(geometry.threads),
       .sharedBytes = static_cast<unsigned>(geometry.scratchBytes),
@@ -338,11 +436,14 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
       .attributes = attributes.data(),
       .attributeCount = static_cast<unsigned>(attributes.size())};
   const cuda::Driver &driver = device.driver();
-  return driver.check(driver.cuLaunchKernelEx(&config, functions[launch.kernel],
-                                              arguments.data(), nullptr),
-                      absl::StrCat("kernel ",
-                                   plan.kernels[launch.kernel]->symbol,
-                                   ": cuLaunchKernelEx"));
+  const cuda::Result result = driver.cuLaunchKernelEx(
+      &config, kernel.function, arguments.data(), nullptr);
+  const absl::Status status = driver.check(
+      result, absl::StrCat("kernel ", plan.kernels[launch.kernel]->symbol,
+                           ": cuLaunchKernelEx"));
+  return result == cuda::errorCooperativeLaunchTooLarge
+             ? advised(status, noResidentStepAdvice)
+             : status;
 }
 
 /// To the device's stream, or to one that captures.
@@ -357,7 +458,8 @@ absl::Status CudaProgram::enqueueAll(const Work &work, cuda::Stream stream) {
                                             marks[place], stream, recordFlags),
                                         "cuEventRecordWithFlags");
   };
-  for (int step = 0; step < std::max(work.steps, 1); ++step)
+  const int times = resident ? 1 : std::max(work.steps, 1);
+  for (int step = 0; step < times; ++step)
     for (size_t i = 0; i < program.launches.size(); ++i) {
       LLAMAC_RETURN_IF_ERROR(mark(i));
       LLAMAC_RETURN_IF_ERROR(enqueueLaunch(i, work, step, stream));
@@ -381,8 +483,8 @@ CudaProgram::runTimed(const StepShape &shape) {
   const cuda::Driver &driver = device.driver();
   LLAMAC_RETURN_IF_ERROR(device.enter());
   LLAMAC_RETURN_IF_ERROR(makeMarks());
-  LLAMAC_RETURN_IF_ERROR(enqueueSteps({shape, /*isTimed=*/true}));
-  LLAMAC_RETURN_IF_ERROR(finish());
+  LLAMAC_RETURN_IF_ERROR(explain(enqueueSteps({shape, /*isTimed=*/true})));
+  LLAMAC_RETURN_IF_ERROR(explain(finish()));
   std::vector<double> seconds(program.launches.size());
   for (size_t i = 0; i < seconds.size(); ++i) {
     if (rowsOf(*program.launches[i], shape) == 0)
@@ -444,10 +546,24 @@ absl::Status CudaProgram::finish() {
                       absl::StrCat("program ", program.name));
 }
 
+absl::Status CudaProgram::explain(absl::Status status) const {
+  if (!resident || !cuda::Driver::saysFault(status))
+    return status;
+  // A block that waits longer gives up, which the driver does not tell from
+  // other faults.
+  constexpr int patience = 10;
+  return device.keepFault(advised(
+      status,
+      absl::StrCat("the blocks of kernel ", resident->symbol, " waited ",
+                   patience, " s for each other, or it failed otherwise: ",
+                   noResidentStepAdvice)));
+}
+
 absl::Status CudaProgram::enqueueSteps(const Work &work) {
   LLAMAC_RETURN_IF_ERROR(checkShape(program, work.shape));
-  // Steps of programs for prompts have too many shapes to keep a graph of each.
-  if (isForPrompts(program))
+  // Steps of programs for prompts have too many shapes to keep a graph of each;
+  // a resident one is a single launch.
+  if (isForPrompts(program) || resident)
     return enqueueAll(work, device.stream());
   LLAMAC_ASSIGN_OR_RETURN(cuda::GraphExec graph, graphFor(work));
   if (!graph)
@@ -467,7 +583,7 @@ absl::Status CudaProgram::run(const StepShape &shape,
     meanwhile();
     status = finish();
   }
-  return device.ended(std::move(status));
+  return device.ended(explain(std::move(status)));
 }
 
 absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
@@ -478,7 +594,7 @@ absl::Status CudaProgram::runLaunch(size_t launch, const StepShape &shape) {
     status = enqueueLaunch(launch, {shape}, 0, device.stream());
   if (status.ok())
     status = finish();
-  return device.ended(std::move(status));
+  return device.ended(explain(std::move(status)));
 }
 
 } // namespace llamac

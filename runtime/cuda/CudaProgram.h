@@ -20,6 +20,10 @@ public:
 
   /// As StepQueue::run(). The device has been entered.
   virtual absl::Status enqueue(const StepShape &shape, int steps) = 0;
+
+  /// `status`, of its steps or what came after them. A fault of resident ones
+  /// is told with the kernel and what to do next, and kept by the device.
+  virtual absl::Status explain(absl::Status status) const = 0;
 };
 
 /// Three pieces of pinned memory in turn: the host fills one while those before

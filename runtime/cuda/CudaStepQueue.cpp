@@ -46,11 +46,22 @@ private:
 
   absl::StatusOr<uint8_t *> place(uint64_t size);
 
+  /// As the device's and the driver's; a fault is told by the program whose
+  /// steps are in flight.
+  absl::Status enter() const { return explained(device.enter()); }
+  absl::Status check(cuda::Result result, const std::string &what) const {
+    return explained(driver.check(result, what));
+  }
+  absl::Status explained(absl::Status status) const {
+    return inFlight ? inFlight->explain(std::move(status)) : status;
+  }
+
   const CudaDevice &device;
   const cuda::Driver &driver;
   uint64_t runBytes;
   void *memory = nullptr;
   std::vector<Run> runs;
+  const CudaSteps *inFlight = nullptr; ///< Of the last run, until finish().
   uint64_t queued = 0, taken = 0;
   uint64_t used = 0; ///< Bytes, of the run that is being queued.
 };
@@ -100,13 +111,12 @@ absl::StatusOr<uint8_t *> CudaStepQueue::place(uint64_t size) {
 absl::Status CudaStepQueue::write(Buffer &to, uint64_t offset,
                                   absl::Span<const uint8_t> bytes) {
   LLAMAC_RETURN_IF_ERROR(checkInside(to, offset, bytes.size()));
-  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(enter());
   LLAMAC_ASSIGN_OR_RETURN(uint8_t *pinned, place(bytes.size()));
   std::memcpy(pinned, bytes.data(), bytes.size());
-  return driver.check(driver.cuMemcpyHtoDAsync_v2(addressOf(to, offset), pinned,
-                                                  bytes.size(),
-                                                  device.stream()),
-                      "cuMemcpyHtoDAsync");
+  return check(driver.cuMemcpyHtoDAsync_v2(addressOf(to, offset), pinned,
+                                           bytes.size(), device.stream()),
+               "cuMemcpyHtoDAsync");
 }
 
 absl::Status CudaStepQueue::copy(Buffer &to, uint64_t toOffset,
@@ -114,30 +124,32 @@ absl::Status CudaStepQueue::copy(Buffer &to, uint64_t toOffset,
                                  uint64_t size) {
   LLAMAC_RETURN_IF_ERROR(checkInside(to, toOffset, size));
   LLAMAC_RETURN_IF_ERROR(checkInside(from, fromOffset, size));
-  LLAMAC_RETURN_IF_ERROR(device.enter());
-  return driver.check(driver.cuMemcpyDtoDAsync_v2(addressOf(to, toOffset),
-                                                  addressOf(from, fromOffset),
-                                                  size, device.stream()),
-                      "cuMemcpyDtoDAsync");
+  LLAMAC_RETURN_IF_ERROR(enter());
+  return check(driver.cuMemcpyDtoDAsync_v2(addressOf(to, toOffset),
+                                           addressOf(from, fromOffset), size,
+                                           device.stream()),
+               "cuMemcpyDtoDAsync");
 }
 
 absl::Status CudaStepQueue::run(PreparedProgram &program,
                                 const StepShape &shape, int steps) {
-  LLAMAC_RETURN_IF_ERROR(device.enter());
-  return static_cast<CudaSteps &>(program).enqueue(shape, steps);
+  LLAMAC_RETURN_IF_ERROR(enter());
+  auto &queued = static_cast<CudaSteps &>(program);
+  inFlight = &queued;
+  return explained(queued.enqueue(shape, steps));
 }
 
 absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
                                   uint64_t size) {
   LLAMAC_RETURN_IF_ERROR(checkInside(from, offset, size));
-  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(enter());
   LLAMAC_ASSIGN_OR_RETURN(uint8_t *pinned, place(size));
   LLAMAC_RETURN_IF_ERROR(
-      driver.check(driver.cuMemcpyDtoHAsync_v2(pinned, addressOf(from, offset),
-                                               size, device.stream()),
-                   "cuMemcpyDtoHAsync"));
+      check(driver.cuMemcpyDtoHAsync_v2(pinned, addressOf(from, offset), size,
+                                        device.stream()),
+            "cuMemcpyDtoHAsync"));
   Run &run = runs[queued % runs.size()];
-  LLAMAC_RETURN_IF_ERROR(driver.check(
+  LLAMAC_RETURN_IF_ERROR(check(
       driver.cuEventRecord(run.fetched, device.stream()), "cuEventRecord"));
   run.result = {pinned, size};
   ++queued;
@@ -148,22 +160,26 @@ absl::Status CudaStepQueue::fetch(const Buffer &from, uint64_t offset,
 absl::StatusOr<absl::Span<const uint8_t>> CudaStepQueue::take() {
   if (taken == queued)
     return internalError("runs in flight: expected one to take, got none");
-  LLAMAC_RETURN_IF_ERROR(device.enter());
+  LLAMAC_RETURN_IF_ERROR(enter());
   const Run &run = runs[taken % runs.size()];
   LLAMAC_RETURN_IF_ERROR(
-      driver.check(driver.cuEventSynchronize(run.fetched), "a run of steps"));
+      check(driver.cuEventSynchronize(run.fetched), "a run of steps"));
   ++taken;
   return run.result;
 }
 
 absl::Status CudaStepQueue::finish() {
-  if (queued == taken && used == 0)
-    return absl::OkStatus();
-  taken = queued;
-  used = 0;
-  LLAMAC_RETURN_IF_ERROR(device.enter());
-  return driver.check(driver.cuStreamSynchronize(device.stream()),
-                      "steps in flight");
+  if (queued != taken || used != 0) {
+    taken = queued;
+    used = 0;
+    // After a fault too: pinned memory is freed only when no copy uses it.
+    absl::Status status = enter();
+    status.Update(
+        check(driver.cuStreamSynchronize(device.stream()), "steps in flight"));
+    LLAMAC_RETURN_IF_ERROR(status);
+  }
+  inFlight = nullptr;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<StepQueue>>

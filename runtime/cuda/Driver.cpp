@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 #include <bit>
@@ -45,6 +46,9 @@ Driver::open(const std::string &library) {
   return driver;
 }
 
+// Of errors that are of a fault; the driver's words are for people.
+static constexpr absl::string_view faultUrl = "llamac/gpu-fault";
+
 absl::Status Driver::check(Result result, const std::string &what) const {
   if (result == 0)
     return absl::OkStatus();
@@ -54,8 +58,15 @@ absl::Status Driver::check(Result result, const std::string &what) const {
   const std::string message = absl::StrCat(
       what, ": the driver says ", name ? name : absl::StrCat("error ", result),
       words ? absl::StrCat(" (", words, ")") : "");
-  return result == errorOutOfMemory ? memoryError(message)
-                                    : deviceError(message);
+  absl::Status status =
+      result == errorOutOfMemory ? memoryError(message) : deviceError(message);
+  if (isFault(result))
+    status.SetPayload(faultUrl, absl::Cord());
+  return status;
+}
+
+bool Driver::saysFault(const absl::Status &status) {
+  return status.GetPayload(faultUrl).has_value();
 }
 
 absl::StatusOr<DeviceId> Driver::deviceAt(int index) const {

@@ -26,10 +26,22 @@
 
 namespace llamac::cuda {
 
-using Result = int;                           // CUresult; 0 is success.
-inline constexpr Result errorOutOfMemory = 2; // CUDA_ERROR_OUT_OF_MEMORY
-using DeviceId = int;                         // CUdevice
-using Address = uint64_t;                     // CUdeviceptr
+using Result = int;                            // CUresult; 0 is success.
+inline constexpr Result errorInvalidValue = 1; // CUDA_ERROR_INVALID_VALUE
+inline constexpr Result errorOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+
+/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+inline constexpr Result errorCooperativeLaunchTooLarge = 720;
+
+/// Whether a kernel ended so, after which the driver says the same of every
+/// call: CUDA_ERROR_ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, and HARDWARE_STACK_ERROR
+/// to LAUNCH_FAILED.
+constexpr bool isFault(Result result) {
+  return result == 700 || result == 702 || (result >= 714 && result <= 719);
+}
+
+using DeviceId = int;     // CUdevice
+using Address = uint64_t; // CUdeviceptr
 using Context = struct ContextTag *;
 using Module = struct ModuleTag *;
 using Function = struct FunctionTag *;
@@ -45,6 +57,7 @@ enum DeviceAttribute : int {
   MemoryClockRate = 36, ///< kHz, at most.
   CapabilityMajor = 75,
   CapabilityMinor = 76,
+  CooperativeLaunch = 95, ///< Whether all blocks of a launch may run at once.
 };
 
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -65,11 +78,15 @@ inline constexpr int captureOfThread = 1;
 /// CUlaunchAttribute: one of CU_LAUNCH_ATTRIBUTE_..., with the words of its
 /// value that are used.
 struct LaunchAttribute {
-  enum Id : int { ClusterDimension = 4, ProgrammaticSerialization = 6 };
+  enum Id : int {
+    Cooperative = 2,
+    ClusterDimension = 4,
+    ProgrammaticSerialization = 6,
+  };
 
   int id = 0;
   int padding = 0;
-  uint32_t value[16] = {}; ///< x, y, z of a cluster; 1 to allow.
+  uint32_t value[16] = {}; ///< x, y, z of a cluster; 1 for yes.
 };
 static_assert(sizeof(LaunchAttribute) == 72);
 
@@ -125,6 +142,8 @@ struct alignas(64) DeviceTensorMap {
   X(cuModuleUnload, Result, (Module))                                          \
   X(cuModuleGetFunction, Result, (Function *, Module, const char *))           \
   X(cuFuncSetAttribute, Result, (Function, int, int))                          \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, Result,                       \
+    (int *, Function, int, size_t))                                            \
   X(cuLaunchKernelEx, Result,                                                  \
     (const LaunchConfig *, Function, void **, void **))                        \
   X(cuTensorMapEncodeTiled, Result,                                            \
@@ -152,6 +171,9 @@ public:
   /// OK for success; else a device error, or a memory error where the GPU's is
   /// used up, with `what` was done, and the driver's name and words for it.
   absl::Status check(Result result, const std::string &what) const;
+
+  /// Whether check() made `status` of a fault.
+  static bool saysFault(const absl::Status &status);
 
   /// GPU `index` of the machine, and what it can do. Device error when there is
   /// none, usage error when there are fewer.

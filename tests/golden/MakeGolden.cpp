@@ -293,6 +293,7 @@ static void printDriverConstants() {
   printInteger("memoryClockRate", CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
   printInteger("capabilityMajor", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   printInteger("capabilityMinor", CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  printInteger("cooperativeLaunch", CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
   printInteger("functionSharedBytes",
                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   printInteger("functionSharedCarveout",
@@ -301,9 +302,16 @@ static void printDriverConstants() {
   printInteger("eventWithoutTime", CU_EVENT_DISABLE_TIMING);
   printInteger("eventRecordExternal", CU_EVENT_RECORD_EXTERNAL);
   printInteger("captureOfThread", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  printInteger("cooperative", CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
   printInteger("clusterDimension", CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   printInteger("programmaticSerialization",
                CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  printInteger("errorIllegalAddress", CUDA_ERROR_ILLEGAL_ADDRESS);
+  printInteger("errorLaunchTimeout", CUDA_ERROR_LAUNCH_TIMEOUT);
+  printInteger("errorHardwareStack", CUDA_ERROR_HARDWARE_STACK_ERROR);
+  printInteger("errorLaunchFailed", CUDA_ERROR_LAUNCH_FAILED);
+  printInteger("errorCooperativeLaunchTooLarge",
+               CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   printInteger("launchAttributeBytes", sizeof(CUlaunchAttribute));
   printInteger("launchAttributeValueAt", offsetof(CUlaunchAttribute, value));
   printInteger("launchConfigBytes", sizeof(CUlaunchConfig));

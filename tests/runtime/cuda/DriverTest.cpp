@@ -122,6 +122,7 @@ TEST_F(DriverTest, NumbersAndLayoutsAreThoseOfCudaH) {
   EXPECT_EQ(cuda::MemoryClockRate, golden::memoryClockRate);
   EXPECT_EQ(cuda::CapabilityMajor, golden::capabilityMajor);
   EXPECT_EQ(cuda::CapabilityMinor, golden::capabilityMinor);
+  EXPECT_EQ(cuda::CooperativeLaunch, golden::cooperativeLaunch);
   EXPECT_EQ(cuda::functionSharedBytes, golden::functionSharedBytes);
   EXPECT_EQ(cuda::functionSharedCarveout, golden::functionSharedCarveout);
   EXPECT_EQ(int{cuda::streamNonBlocking}, golden::streamNonBlocking);
@@ -130,9 +131,17 @@ TEST_F(DriverTest, NumbersAndLayoutsAreThoseOfCudaH) {
   EXPECT_EQ(cuda::captureOfThread, golden::captureOfThread);
   using cuda::LaunchAttribute;
   using cuda::LaunchConfig;
+  EXPECT_EQ(LaunchAttribute::Cooperative, golden::cooperative);
   EXPECT_EQ(LaunchAttribute::ClusterDimension, golden::clusterDimension);
   EXPECT_EQ(LaunchAttribute::ProgrammaticSerialization,
             golden::programmaticSerialization);
+  for (const int fault :
+       {golden::errorIllegalAddress, golden::errorLaunchTimeout,
+        golden::errorHardwareStack, golden::errorLaunchFailed})
+    EXPECT_TRUE(cuda::isFault(fault)) << fault;
+  EXPECT_EQ(cuda::errorCooperativeLaunchTooLarge,
+            golden::errorCooperativeLaunchTooLarge);
+  EXPECT_FALSE(cuda::isFault(golden::errorCooperativeLaunchTooLarge));
   EXPECT_EQ(sizeof(LaunchAttribute), golden::launchAttributeBytes);
   EXPECT_EQ(offsetof(LaunchAttribute, value), golden::launchAttributeValueAt);
   EXPECT_EQ(sizeof(LaunchConfig), golden::launchConfigBytes);

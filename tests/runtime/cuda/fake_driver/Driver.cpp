@@ -21,7 +21,12 @@
 // version in LLAMAC_FAKE_VERSION, 13000 without. LLAMAC_FAKE_MEMORY bounds the
 // memory; LLAMAC_FAKE_REFUSES names a call that finds none. A GPU goes on while
 // the host waits for another that waits for it. When the last context goes,
-// what was not given back is written to the file LLAMAC_FAKE_LEAKS.
+// what was not given back is written to the file LLAMAC_FAKE_LEAKS. A GPU has
+// LLAMAC_FAKE_MULTIPROCESSORS (132), each of which runs LLAMAC_FAKE_OCCUPANCY
+// blocks at once (1), of at most LLAMAC_FAKE_SHARED bytes of shared memory
+// (232448), and no cooperative launches where
+// LLAMAC_FAKE_COOPERATIVE is 0. A test may have all kernels itself
+// (HostKernels.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,6 +123,22 @@ size_t fakePendingWork() {
   return count;
 }
 
+/// Not of the driver: see HostKernels.h.
+void fakeSetHostKernel(const char *name, const HostKernel *kernel) {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  if (kernel)
+    gpu().hostKernels[name] = *kernel;
+  else
+    gpu().hostKernels.clear();
+}
+
+/// Not of the driver: what only another process sees of one, a GPU after a
+/// fault.
+void fakeRecover() {
+  const std::lock_guard<std::mutex> lock(gpu().mutex);
+  gpu().sticky = success;
+}
+
 /// Not used by us: NVRTC itself asks a driver that it finds, and goes on
 /// without an answer.
 Result cuGetExportTable(const void **table, const void *) {
@@ -142,7 +163,9 @@ Result cuGetErrorName(Result error, const char **name) {
           : error == launchFailed ? "CUDA_ERROR_LAUNCH_FAILED"
           : error == outOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == noDevice     ? "CUDA_ERROR_NO_DEVICE"
-                                  : "CUDA_ERROR_INVALID_VALUE";
+          : error == cooperativeLaunchTooLarge
+              ? "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+              : "CUDA_ERROR_INVALID_VALUE";
   return success;
 }
 
@@ -186,7 +209,10 @@ Result cuDeviceGetAttribute(int *value, int attribute, DeviceId device) {
     *value = minor;
     return success;
   case MultiprocessorCount:
-    *value = 132;
+    *value = gpu().multiprocessors();
+    return success;
+  case CooperativeLaunch:
+    *value = gpu().launchesCooperatively();
     return success;
   case ClockRate:
     *value = 1980000;
@@ -384,6 +410,10 @@ Result cuModuleLoadData(Module *module, const void *image) {
     *module = *gpu().modules.insert(new ModuleTag).first;
     return success;
   }
+  if (!gpu().hostKernels.empty()) {
+    *module = *gpu().modules.insert(new ModuleTag).first;
+    return success;
+  }
   if (!image || !gpu().loadKernels())
     return invalidValue;
   // The simulator's kernels let the next launch begin in one way only.
@@ -413,6 +443,8 @@ Result cuModuleGetFunction(Function *function, Module module,
     return invalidValue;
   const KernelCode &code = module->code;
   if (code.module == nullptr) {
+    if (!gpu().hostKernels.empty() && !gpu().hostKernels.contains(name))
+      return notFound;
     auto &known = module->functions[name];
     known = std::make_unique<FunctionTag>(FunctionTag{name, nullptr, {}});
     *function = known.get();
@@ -430,8 +462,13 @@ Result cuModuleGetFunction(Function *function, Module module,
   return success;
 }
 
-Result cuFuncSetAttribute(Function, int attribute, int value) {
+Result cuFuncSetAttribute(Function function, int attribute, int value) {
   FAKE_WORK(cuFuncSetAttribute)
+  if (attribute == functionSharedBytes) {
+    if (value > Gpu::numberOf("LLAMAC_FAKE_SHARED", 232448))
+      return invalidValue;
+    function->sharedLimit = value;
+  }
   return attribute == functionSharedBytes ||
                  (attribute == functionSharedCarveout && value >= -1 &&
                   value <= 100)
@@ -439,11 +476,24 @@ Result cuFuncSetAttribute(Function, int attribute, int value) {
              : invalidValue;
 }
 
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                   Function function, int,
+                                                   size_t sharedBytes) {
+  FAKE_WORK(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+  if (sharedBytes > function->sharedLimit)
+    return invalidValue;
+  *blocks = gpu().occupancy();
+  return success;
+}
+
 /// Applies one attribute to `launch`; false for one that a driver refuses.
 /// Programmatic edges of a graph are between kernels only.
 static bool apply(const LaunchAttribute &attribute, const GraphTag *captured,
-                  SimLaunch &launch) {
+                  SimLaunch &launch, bool &overlaps) {
   switch (attribute.id) {
+  case LaunchAttribute::Cooperative:
+    launch.cooperative = attribute.value[0] != 0;
+    return attribute.value[0] <= 1;
   case LaunchAttribute::ClusterDimension: {
     const auto [x, y, z] =
         std::tuple(attribute.value[0], attribute.value[1], attribute.value[2]);
@@ -451,10 +501,31 @@ static bool apply(const LaunchAttribute &attribute, const GraphTag *captured,
     return x > 0 && x <= 8 && launch.grid.x % x == 0 && y == 1 && z == 1;
   }
   case LaunchAttribute::ProgrammaticSerialization:
+    overlaps = attribute.value[0] != 0;
     return attribute.value[0] <= 1 && !(captured && captured->endsInEvent);
   default:
     return false;
   }
+}
+
+/// A launch of `kernel`, with its parameters as they are now.
+static HostLaunch hostLaunch(const HostKernel &kernel, const SimLaunch &launch,
+                             bool overlaps, Stream stream, void **parameters) {
+  HostLaunch made{.kernel = launch.kernel,
+                  .blocks = launch.grid.x,
+                  .rowBlocks = launch.grid.y,
+                  .threads = launch.block.x,
+                  .sharedBytes = launch.sharedBytes,
+                  .isCooperative = launch.cooperative,
+                  .overlaps = overlaps,
+                  .isOfGraph = stream->captured != nullptr};
+  for (int i = 0; i < kernel.operands; ++i)
+    made.operands.push_back(kernel.isResident
+                                ? static_cast<void **>(parameters[0])[i]
+                                : *static_cast<void **>(parameters[i]));
+  made.last = *static_cast<int32_t *>(
+      parameters[kernel.isResident ? 1 : kernel.operands]);
+  return made;
 }
 
 Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
@@ -467,13 +538,29 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                    .grid = {config->gridX, config->gridY, config->gridZ},
                    .block = {config->blockX, config->blockY, config->blockZ},
                    .sharedBytes = config->sharedBytes};
+  bool overlaps = false;
   for (unsigned i = 0; i < config->attributeCount; ++i)
-    if (!apply(config->attributes[i], stream->captured.get(), launch))
+    if (!apply(config->attributes[i], stream->captured.get(), launch, overlaps))
       return invalidValue;
+  if (launch.cooperative && !gpu().launchesCooperatively())
+    return notSupported;
+  if (launch.cooperative &&
+      launch.grid.count() > static_cast<uint64_t>(gpu().multiprocessors()) *
+                                static_cast<uint64_t>(gpu().occupancy()))
+    return cooperativeLaunchTooLarge;
   if (stream->captured)
     stream->captured->endsInEvent = false;
+  if (const auto host = gpu().hostKernels.find(function->name);
+      host != gpu().hostKernels.end()) {
+    const HostLaunch whole =
+        hostLaunch(host->second, launch, overlaps, stream, parameters);
+    return gpu().enqueue(stream, {[whole] { gpu().run(whole); }});
+  }
   if (!function->module)
     return success;
+  // The simulator is given each operand.
+  if (launch.cooperative)
+    return notSupported;
   const auto [operands, maps] = function->parameters;
   for (int i = 0; i < operands; ++i)
     launch.args.push_back(*static_cast<void **>(parameters[i]));

@@ -78,15 +78,26 @@ static bool isNamed(const char *variable, const std::string &kernel) {
 }
 
 void Gpu::run(const KernelLaunch &launch) {
+  run(launch.launch.kernel,
+      [&] { return simulator->run(*launch.module, launch.launch); });
+}
+
+void Gpu::run(const HostLaunch &launch) {
+  run(launch.kernel, [&] {
+    hostKernels.at(launch.kernel).run(launch);
+    return absl::OkStatus();
+  });
+}
+
+void Gpu::run(const std::string &kernel,
+              absl::FunctionRef<absl::Status()> work) {
   if (sticky != success || isIdle())
     return;
-  const std::string &kernel = launch.launch.kernel;
   while (isNamed("LLAMAC_FAKE_HANG", kernel))
     std::this_thread::sleep_for(std::chrono::hours(1));
-  const absl::Status status =
-      isNamed("LLAMAC_FAKE_FAULT", kernel)
-          ? absl::InternalError("injected fault")
-          : simulator->run(*launch.module, launch.launch);
+  const absl::Status status = isNamed("LLAMAC_FAKE_FAULT", kernel)
+                                  ? absl::InternalError("injected fault")
+                                  : work();
   if (status.ok())
     return;
   std::fprintf(stderr, "fake driver: %s\n",

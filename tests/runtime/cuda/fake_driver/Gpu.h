@@ -18,6 +18,9 @@
 #include "codegen/sim/SimTensorMap.h"
 #include "codegen/sim/Simulator.h"
 #include "runtime/cuda/Driver.h"
+#include "tests/runtime/cuda/fake_driver/HostKernels.h"
+
+#include "absl/functional/function_ref.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -36,7 +39,8 @@ using cuda::Result;
 
 inline constexpr Result success = 0, invalidValue = 1, outOfMemory = 2,
                         noDevice = 100, invalidContext = 201, notFound = 500,
-                        launchFailed = 719, injected = 999;
+                        launchFailed = 719, cooperativeLaunchTooLarge = 720,
+                        notSupported = 801, injected = 999;
 
 /// Whether kernels do nothing.
 bool isIdle();
@@ -81,6 +85,7 @@ struct FunctionTag {
   std::string name;
   const SimModule *module;
   fake::Parameters parameters;
+  uint64_t sharedLimit = 48 << 10; ///< Of a block, until more is asked for.
 };
 struct GraphTag {
   std::vector<fake::Task> nodes; ///< One after the other.
@@ -131,8 +136,23 @@ public:
     return bytes ? std::strtoull(bytes, nullptr, 10) : size_t{1} << 34;
   }
 
+  /// The number in the environment's `variable`, or `otherwise`.
+  static int numberOf(const char *variable, int otherwise) {
+    const char *number = std::getenv(variable);
+    return number ? std::atoi(number) : otherwise;
+  }
+  int multiprocessors() const {
+    return numberOf("LLAMAC_FAKE_MULTIPROCESSORS", 132);
+  }
+  /// Blocks of any kernel that a multiprocessor runs at once.
+  int occupancy() const { return numberOf("LLAMAC_FAKE_OCCUPANCY", 1); }
+  bool launchesCooperatively() const {
+    return numberOf("LLAMAC_FAKE_COOPERATIVE", 1) != 0;
+  }
+
   bool loadKernels();
   void run(const KernelLaunch &launch);
+  void run(const HostLaunch &launch);
   /// To `stream`, or the graph that it captures.
   Result enqueue(cuda::Stream stream, Task task);
   bool advance(cuda::Stream stream, const bool *until = nullptr);
@@ -145,12 +165,14 @@ public:
   }
   void reportLeaks() const;
 
-  std::map<std::string, KernelCode> kernels; ///< By the source.
+  std::map<std::string, KernelCode> kernels;     ///< By the source.
+  std::map<std::string, HostKernel> hostKernels; ///< By name.
   std::unique_ptr<Simulator> simulator;
 
 private:
   bool loadPlan(const std::string &path);
   bool loadObject(const std::string &path);
+  void run(const std::string &kernel, absl::FunctionRef<absl::Status()> work);
 
   bool isChecked = false;
 };
