@@ -25,6 +25,9 @@ std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
     --smaller;
   const int64_t least =
       smaller == 0 ? 1 : plan.programs[smaller - 1]->maxRows + 1;
+  // The one before holds as many rows: none comes here.
+  if (least > most)
+    return {};
   // Prefill is of prompts, from the longest past to none, and decode appends to
   // the tokens it has: so no token is computed twice. A program for more rows
   // than there are sequences is for prompts.

@@ -28,7 +28,8 @@ struct StepPlan {
 
 /// Steps of program number `program`: whole tiles and ragged ones, with and
 /// without a past, to compare variants; the last, of as many rows as the
-/// program takes, to time them. None when the plan keeps too few sequences.
+/// program takes, to time them. None when the plan keeps too few sequences, or
+/// has as many rows in the program before.
 std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program);
 
 /// Brings an engine to where a step would run its program.

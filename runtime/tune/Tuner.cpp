@@ -34,6 +34,7 @@
 #include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/plan/PlanConfig.h"
 #include "runtime/tune/CandidateCompiler.h"
 #include "runtime/tune/Gate.h"
 #include "runtime/tune/ModelRun.h"
@@ -173,6 +174,16 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
+/// Whether a resident step of `plan` takes the steps of program `number`.
+static bool isTakenByResident(const schema::PlanT &plan, size_t number) {
+  const int64_t rows = plan.programs[number]->maxRows;
+  return std::any_of(plan.programs.begin(), plan.programs.begin() + number,
+                     [&](const auto &before) {
+                       return isResident(plan, *before) &&
+                              before->maxRows >= rows;
+                     });
+}
+
 /// Of each kernel with variants: its default and the first of them.
 void ProgramTuner::findCandidates() {
   std::set<size_t> numbers;
@@ -192,7 +203,9 @@ void ProgramTuner::findCandidates() {
           {.config = of.variants[i]->tiles, .kernel = {.variant = i}});
     kernel.trials = Trials(kernel.candidates.size());
   }
-  if (stepsOf(plan, result.step.number).empty())
+  if (isTakenByResident(plan, result.step.number))
+    result.skipped = "a resident step takes its rows";
+  else if (stepsOf(plan, result.step.number).empty())
     result.skipped = "the plan keeps too few sequences or tokens for its "
                      "steps (--parallel, --ctx-size)";
   else if (kernels.empty() && !overlaps)
