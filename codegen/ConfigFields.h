@@ -27,6 +27,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <concepts>
+#include <ranges>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -61,7 +62,7 @@ template <typename T> std::string fieldText(const T &value) {
     return literal(value) + "f";
   else if constexpr (std::is_enum_v<T>)
     return enumeratorText(value);
-  else if constexpr (std::is_array_v<T>) {
+  else if constexpr (std::ranges::range<T>) {
     std::vector<std::string> elements;
     for (const auto &element : value)
       elements.push_back(fieldText(element));

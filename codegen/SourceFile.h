@@ -17,8 +17,9 @@ namespace llamac {
 
 /// A header that emitted source includes, named as it is included.
 struct KernelHeader {
-  llvm::StringRef name;
-  llvm::StringRef text;
+  // Their lengths are known without counting, which has a limit in a constant.
+  llvm::StringLiteral name;
+  llvm::StringLiteral text;
 };
 
 } // namespace llamac

@@ -100,7 +100,10 @@ LogicalResult checkScalars(Operation &op, StringRef target) {
   for (Region &region : op.getRegions())
     for (Block &block : region)
       for (Operation &scalar : block.without_terminator())
-        if (!textOf(scalar) && !constantText(scalar))
+        if (isa<kernel::AnchorOpInterface, kernel::LayersOp>(scalar)) {
+          if (failed(checkScalars(scalar, target)))
+            return failure();
+        } else if (!textOf(scalar) && !constantText(scalar))
           return scalar.emitError() << "the " << target << " target has no "
                                     << "rendering of " << scalar.getName();
   return success();
@@ -108,7 +111,8 @@ LogicalResult checkScalars(Operation &op, StringRef target) {
 
 std::string functorText(StringRef name, Region &region, ValueRange operands,
                         StringRef input, StringRef width,
-                        const FunctorStyle &style, StringRef resultElement) {
+                        const FunctorStyle &style, StringRef result,
+                        StringRef rows) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Block &block = region.front();
@@ -117,14 +121,15 @@ std::string functorText(StringRef name, Region &region, ValueRange operands,
   auto pointer = [&](size_t i) { return (input + Twine(i)).str(); };
   llvm::DenseMap<Value, std::string> names;
   os << "struct " << name << " {\n";
+  auto isVector = [&](size_t i) {
+    return cast<ShapedType>(operands[i].getType()).getRank() == 1;
+  };
   for (size_t i = 0; i < inputs; ++i)
-    os << "const float *" << pointer(i) << ";\n";
-  os << resultElement << " *out;\n";
+    os << (isVector(i) ? "const float *" : rows) << " " << pointer(i) << ";\n";
+  os << result << " out;\n";
   auto loadOf = [&](size_t i) {
-    const bool isVector =
-        cast<ShapedType>(operands[i].getType()).getRank() == 1;
-    return llvm::formatv(isVector ? style.loadVector : style.load, pointer(i),
-                         width)
+    return llvm::formatv(isVector(i) ? style.loadVector : style.load,
+                         pointer(i), width)
         .str();
   };
   const bool loadsApart = style.loadsApart && accumulators > 0 && inputs > 0;

@@ -52,13 +52,14 @@ struct FunctorStyle {
 };
 
 /// The functor `name` of a scalar region: its first arguments, accumulators,
-/// are parameters, the others are loaded, of `inputs`, from pointers called
-/// `input` and a number, and the result goes to `out`, of `resultElement`; all
-/// have rows of `width`.
+/// are parameters, the others are loaded, of `inputs`, from members called
+/// `input` and a number, of type `rows` where they are rows, and the result
+/// goes to `out`, of type `result`; all have rows of `width`.
 std::string functorText(llvm::StringRef name, mlir::Region &region,
                         mlir::ValueRange inputs, llvm::StringRef input,
                         llvm::StringRef width, const FunctorStyle &style,
-                        llvm::StringRef resultElement = "float");
+                        llvm::StringRef result = "float *",
+                        llvm::StringRef rows = "const float *");
 
 } // namespace llamac
 

@@ -47,7 +47,9 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
     Option<"tuneCpu", "tune-cpu", "std::string", /*default=*/"\"\"",
            "Of cpu: CPU to tune for; results are unchanged">,
     Option<"exact", "exact", "bool", /*default=*/"false",
-           "Of cpu: activations stay in f32">];
+           "Of cpu: activations stay in f32">,
+    Option<"residentStep", "resident-step", "bool", /*default=*/"false",
+           "Of cuda and sim: the step of one row is one launch">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
@@ -499,6 +501,48 @@ def RoundInputs : Pass<"round-inputs", "::mlir::func::FuncOp"> {
     %h = kernel.matmul %n, %w1, %w3 ... {config = #wgmma} : ... -> tensor<?x1536xbf16>
     ```
   }];
+  let dependentDialects = ["::llamac::kernel::KernelDialect"];
+}
+
+def FormResident : Pass<"form-resident", "::mlir::ModuleOp"> {
+  let summary = "The step of one row becomes one launch";
+  let description = [{
+    Ahead of a function for one row comes another one for the same row, whose
+    launches are the phases of one `kernel.resident`, if the target has a kernel
+    for that. Where the launches repeat themselves, layer by layer, they become
+    one `kernel.layers`: what the layers differ in, weights and caches, is its
+    `each`. The function behind it is for GPUs on which not all blocks fit at
+    once.
+
+    ```mlir
+    func.func @decode(%tokens, %kv0, %kv1) {
+      %x0 = kernel.embed %tokens, %table
+      %x1, %a0 = kernel.qkv %x0, %w0 ... into %kv0
+      %x2, %a1 = kernel.qkv %x1, %w1 ... into %kv1
+      return %x2, %a0, %a1
+    }
+    ```
+
+    gets ahead of it
+
+    ```mlir
+    func.func @resident(%tokens, %kv0, %kv1) {
+      %y:3 = kernel.resident %tokens, %table, %w0, %kv0, %w1, %kv1 phases {
+        %x = kernel.embed %tokens, %table
+        %z, %k:2 = kernel.layers 2 shared() carried(%x)
+                     each(%w0, %kv0, %w1, %kv1) {
+        ^bb0(%h, %w, %kv):
+          %x1, %a = kernel.qkv %h, %w ... into %kv
+          kernel.return %x1, %a
+        }
+        kernel.return %z, %k#0, %k#1
+      }
+      return %y#0, %y#1, %y#2
+    }
+    ```
+  }];
+  let options = [Option<"required", "required", "bool", "false",
+                        "fail where the target has no such kernel">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 

@@ -83,6 +83,11 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
   if (target.embedsWithCosSin())
     steps.push_back(step([=] { return createFuseEmbed({explain}); }, optional));
   steps.push_back(step(createChooseKernels));
+  if (target.keepsStepsResident()) {
+    steps.push_back(
+        step([] { return createFormResident({/*required=*/true}); }));
+    steps.back().refuses = true;
+  }
   if (target.roundsInputs()) {
     steps.push_back(step(createRoundInputs));
     steps.back().rounds = true;

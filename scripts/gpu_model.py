@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = os.path.join(ROOT, "tests", "compiler", "Inputs", "shapes")
-MODELS = {"1B": "llama-3.2-1b", "8B": "llama-3.1-8b"}
+MODELS = {"1B": "llama-3.2-1b", "8B": "llama-3.1-8b", "SmolLM2": "smollm2-135m"}
 # Of a weight on the GPU (runtime/cuda/WeightLayout.h).
 BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q6_k": 6.5625, "q4_k": 4.625, "q4_0": 4.5}
 
@@ -37,6 +37,11 @@ TAKEN = {"stream": 4.7e12, "batch": 4.7e12, "gemv_mma": 3.3e12, "attention": 2.9
 
 # Multiply-adds a second of products by tensor cores, twice: what cuBLAS reached for those of 8B on an H200.
 TENSOR = 660e12
+
+# What a prototype of a step in one launch took, 1B in bf16 on an H200, which had 81 products and attentions: bytes a
+# second of the stream of weights where nothing waits, and seconds from the end of one phase to the next one's begin.
+STREAM = 4270e9
+HOP = (0.718e-3 - 0.578e-3) / 81
 
 # Programs that take no rows of prompts.
 DECODE_ONLY = ("decode64", "decode128")
@@ -193,6 +198,14 @@ def predict(llamac, point, gpu, of_then=False):
     return step_of(launches, point, gpu)
 
 
+def resident_of(llamac, point):
+    """Seconds of the stream and of the hops of a step of one row in one launch. All launches of the chain but the
+    embedding and sampling are phases that wait for the one before."""
+    launches = launches_of(plan_of(llamac, point.model), "decode")
+    count = sum(launch.weights * BITS[point.weights] / 8 + launch.norms + point.tokens * launch.keys for launch in launches)
+    return count / STREAM, HOP * (len(launches) - 2)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Batch invariance
 # ---------------------------------------------------------------------------------------------------------------------
@@ -303,6 +316,36 @@ On an H200. Where more is expected than the mark, the last column says by what t
 """
 
 
+RESIDENT_HEAD = """
+## A step of one row in one launch
+
+`--resident-step on`, on an H200. The stream takes {stream:,.0f} GB/s, and each phase begins {hop:.2f} us
+after the one before it ends: so a prototype of 1B did, the first row, to which both are fitted.
+[Decision 52](decisions/0052-resident-steps.md) has what it left out. Not one of these kernels has
+run on a GPU.
+"""
+
+# Of steps in one launch, in ms. SmolLM2's is for Q4_1, which has no such step yet.
+RESIDENT_MARKS = [
+    (Point("1B", "bf16", 1, 96), 0.62),
+    (Point("8B", "bf16", 1, 96), 3.65),
+    (Point("SmolLM2", "bf16", 1, 96), 0.25),
+]
+
+
+def residents(llamac):
+    rows = []
+    for point, mark in RESIDENT_MARKS:
+        stream, hops = resident_of(llamac, point)
+        chain = predict(llamac, point, "H200").total
+        total = stream + hops
+        more = "" if total * 1e3 <= mark else "hops" if hops >= total - mark * 1e-3 else "stream and hops"
+        numbers = [f"{1e3 * seconds:.2f}" for seconds in (chain, total, stream, hops)]
+        rows.append([*named(point)[:2], f"{mark:g}", *numbers, more])
+    head = ["model", "weights", "mark, ms", "many launches, ms", "expected, ms", "stream", "hops", "more by"]
+    return RESIDENT_HEAD.format(stream=STREAM / 1e9, hop=HOP * 1e6) + "\n" + table(head, rows)
+
+
 def table(head, rows):
     return "\n".join([f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows]]) + "\n"
 
@@ -340,7 +383,7 @@ def page(llamac):
     for point, mark in MARKS:
         step = predict(llamac, point, "H200")
         rows.append([*named(point), f"{mark:g}", f"{1e3 * step.total:.2f}", *terms(step), excess(step, mark)])
-    return text + table(head, rows) + MANY + steps_of_many(llamac) + INVARIANCE + invariance(llamac)
+    return text + table(head, rows) + residents(llamac) + MANY + steps_of_many(llamac) + INVARIANCE + invariance(llamac)
 
 
 MANY = """

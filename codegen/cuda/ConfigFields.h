@@ -15,7 +15,7 @@
 #define LLAMAC_CODEGEN_CUDA_CONFIGFIELDS_H
 
 #include "codegen/ConfigFields.h"
-#include "codegen/device/config.h"
+#include "codegen/device/resident_config.h"
 
 namespace llamac::cuda {
 
@@ -115,6 +115,35 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Shape, "exp", exp);
   visit(FieldKind::Shape, "result", result);
   visit(FieldKind::Shape, "maxRows", maxRows);
+}
+
+template <FieldsOf<ResidentProduct> Config, typename Visit>
+void visitFields(Config &config, Visit visit) {
+  auto &[stream, matrices] = config;
+  visit(FieldKind::Shape, "stream", stream);
+  visit(FieldKind::Shape, "matrices", matrices);
+}
+
+template <FieldsOf<ResidentConfig> Config, typename Visit>
+void visitFields(Config &config, Visit visit) {
+  auto &[products, count, layerBegin, layerEnd, layers, layerPointers, headSize,
+         wordsBefore, layerWords, partialWords, areaBytes, blocks, stageBytes,
+         stages] = config;
+  visit(FieldKind::Shape, "products",
+        llvm::ArrayRef(products, static_cast<size_t>(count)));
+  visit(FieldKind::Shape, "count", count);
+  visit(FieldKind::Shape, "layerBegin", layerBegin);
+  visit(FieldKind::Shape, "layerEnd", layerEnd);
+  visit(FieldKind::Shape, "layers", layers);
+  visit(FieldKind::Shape, "layerPointers", layerPointers);
+  visit(FieldKind::Shape, "headSize", headSize);
+  visit(FieldKind::Shape, "wordsBefore", wordsBefore);
+  visit(FieldKind::Shape, "layerWords", layerWords);
+  visit(FieldKind::Shape, "partialWords", partialWords);
+  visit(FieldKind::Size, "areaBytes", areaBytes);
+  visit(FieldKind::Size, "blocks", blocks);
+  visit(FieldKind::Size, "stageBytes", stageBytes);
+  visit(FieldKind::Size, "stages", stages);
 }
 
 template <FieldsOf<EmbedConfig> Config, typename Visit>

@@ -121,4 +121,15 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
          0.1 * std::max(0.0, fromMemory + fromCache + computing - slowest);
 }
 
+double residentSeconds(const kernel::Cost &cost, int64_t phases,
+                       llvm::StringRef gpu) {
+  const Machine *known = findMachine(gpu);
+  const Machine &machine = known ? *known : machines[3];
+  // A value is stored, polled and multiplied: 1.73 us on an H200
+  // (docs/gpu-model.md).
+  constexpr double latencies = 2.5;
+  return static_cast<double>(cost.bytes()) / bandwidthOf(machine) +
+         latencies * machine.latency * static_cast<double>(phases);
+}
+
 } // namespace llamac

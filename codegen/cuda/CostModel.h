@@ -47,6 +47,11 @@ double predictedSeconds(const TileModel &tiles, int64_t blocks,
                         const kernel::Cost &cost, const kernel::CostStep &step,
                         llvm::StringRef gpu);
 
+/// Seconds of a step in one launch of `phases` phases, each of which waits for
+/// what all blocks have made in the one before.
+double residentSeconds(const kernel::Cost &cost, int64_t phases,
+                       llvm::StringRef gpu);
+
 /// The peaks of the data sheet of a GPU of the architecture `gpu`, for a kernel
 /// on tensor cores or without; nothing for an unknown one.
 std::optional<kernel::Peaks> peaksOf(llvm::StringRef gpu, bool usesMatrixUnits);

@@ -101,7 +101,7 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
                               const CudaKernelText &text, int minBlocks,
                               const CudaTargetOptions &options) {
   const plan::GeometryAttr geometry = kernel.getGeometry();
-  const bool overlaps = overlapsLaunches(options.gpu);
+  const bool overlaps = geometry.getDependent();
   assert((overlaps || text.prologue.empty()) &&
          "only a wait parts it from the body");
   std::string file;
@@ -112,6 +112,8 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
      << "#include \"llamac/"
      << (text.header.empty() ? family.header : text.header)
      << "\"\n\nusing namespace llamac::cuda;\n\n";
+  if (text.table != 0)
+    os << "struct Table {\nvoid *at[" << text.table << "];\n};\n\n";
   if (!text.parts.empty())
     os << "namespace {\n" << text.parts << "} // namespace\n\n";
   os << "// A grid of " << geometry.getItems() << " x "
@@ -127,6 +129,10 @@ static std::string kernelFile(plan::KernelOp kernel, const CudaFamily &family,
   os << ".\nextern \"C\" __global__ void __launch_bounds__("
      << geometry.getThreads() << ", " << minBlocks << ") "
      << kernel.getSymName() << "(";
+  if (text.table != 0) {
+    os << "LLAMAC_TABLE(Table, table), int steps) {\n" << text.body << "\n}\n";
+    return file;
+  }
   for (const CudaKernelText::Parameter &parameter : text.parameters)
     os << parameter.type << parameter.name << ", ";
   for (const std::string &map : text.maps)
@@ -159,12 +165,12 @@ CudaBackend::emit(ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " " << excess;
     const CudaKernelText parts = family->text(&op, options);
-    if (parts.parameters.size() != kernel.getParams().size())
+    const size_t written = parts.table ? parts.table : parts.parameters.size();
+    if (written != kernel.getParams().size())
       return kernel.emitError()
-             << "family " << family->name << " writes "
-             << parts.parameters.size() << " parameters of kernel "
-             << kernel.getSymName() << ", which declares "
-             << kernel.getParams().size();
+             << "family " << family->name << " writes " << written
+             << " parameters of kernel " << kernel.getSymName()
+             << ", which declares " << kernel.getParams().size();
     if (const auto *touched = touchedInPrologue(kernel, parts))
       return kernel.emitError()
              << "kernel " << kernel.getSymName() << " touches " << touched->name

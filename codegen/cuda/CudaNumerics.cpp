@@ -74,8 +74,11 @@ static double resultTolerance(Type type) {
 double CudaTarget::tolerance(Operation *op, unsigned result) const {
   const double cache = roundingOf(targetOptions.kvFormat);
   const Type type = op->getResult(result).getType();
-  if (isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op))
-    return scores * cache + resultTolerance(type);
+  // A step has attention, and gives a cache.
+  if (isa<kernel::AttentionOp, kernel::AttentionMergeOp, kernel::ResidentOp>(
+          op))
+    return scores * cache +
+           (isa<llama::KVType>(type) ? cache : resultTolerance(type));
   return productTolerance(op) +
          (isa<llama::KVType>(type) ? cache : resultTolerance(type));
 }

@@ -8,6 +8,7 @@
 
 #include "codegen/cuda/CudaTarget.h"
 #include "codegen/cuda/Configs.h"
+#include "codegen/cuda/Resident.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -36,8 +37,10 @@ FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,
   if (!gpu)
     return emitError() << "target " << attr.getName() << ": expected one of "
                        << gpuNames() << ", got " << name;
-  return CudaTargetOptions{
-      .gpu = *gpu, .context = attr.getContextSize(), .kvFormat = *format};
+  return CudaTargetOptions{.gpu = *gpu,
+                           .context = attr.getContextSize(),
+                           .kvFormat = *format,
+                           .resident = attr.getResident()};
 }
 
 cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options) {
@@ -158,6 +161,9 @@ std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
 
 double CudaTarget::predictedSeconds(Operation *op,
                                     const kernel::CostStep &step) const {
+  if (auto resident = dyn_cast<kernel::ResidentOp>(op))
+    return residentSeconds(kernel::costOf(op, step, *this),
+                           residentPhases(resident), targetOptions.gpu.name);
   const TileModel tiles = tileModelOf(op, targetOptions);
   return tiles.occupancy == 0
              ? 0
@@ -210,10 +216,15 @@ kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
           .scratch = shape.sharedBytes,
           .threads = shape.threads,
           .cluster = shape.cluster,
-          .dependent = overlapsLaunches(targetOptions.gpu),
+          .dependent = overlapsLaunches(targetOptions.gpu) && !isResident(op),
           .workspace = shape.workspaceBytes,
           .counters = shape.counters,
+          .resident = isResident(op),
           .maps = std::move(maps)};
+}
+
+std::string CudaTarget::whyNotResident(Operation *op) const {
+  return llamac::whyNotResident(cast<kernel::ResidentOp>(op), targetOptions);
 }
 
 } // namespace llamac

@@ -16,6 +16,7 @@
 #define LLAMAC_CODEGEN_CUDA_CUDATARGET_H
 
 #include "codegen/KernelOps.h"
+#include "codegen/SourceText.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
 #include "runtime/cuda/GpuSpec.h"
@@ -38,6 +39,7 @@ struct CudaTargetOptions {
   /// once.
   int64_t maxLogitsRows = 256;
   cuda::KvFormat kvFormat = cuda::KvFormat::F16;
+  bool resident = false; ///< Whether the step of one row is one launch.
 };
 
 /// The format called "f16" or "bf16".
@@ -77,9 +79,28 @@ struct CudaKernelText {
   /// One statement that runs before earlier launches are done: of the
   /// parameters it names weights and their maps only, and the rows.
   std::string prologue = {};
-  std::string body;            ///< Statements.
+  std::string body = {};       ///< Statements.
   llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
+  /// Of a resident step, which has no parameters but `table`, of so many
+  /// addresses, and `steps`; else 0.
+  int64_t table = 0;
 };
+
+/// How functors of scalar regions read.
+inline constexpr FunctorStyle cudaFunctorStyle = {
+    "LLAMAC_DEVICE ",
+    "F32x2",
+    "F32x2",
+    "",
+    "",
+    "loadPair<{1}>({0}, row, column)",
+    "loadPair<{1}>({0}, 0, column)",
+    "return storePair<{1}>({0}, row, column, {2})",
+    /*loadsApart=*/true};
+
+/// The widest row of logits that is sampled: more might weigh more together
+/// than 64 bits hold.
+inline constexpr int64_t maxSampledWidth = int64_t{1} << 18;
 
 /// One family of kernels; see Families.cpp for the list.
 struct CudaFamily {
@@ -117,6 +138,8 @@ public:
   mlir::Attribute inputEncoding(mlir::Operation *op) const override;
   bool takesSquares(mlir::Operation *op) const override;
   int64_t givesSquares(mlir::Operation *op) const override;
+  bool keepsStepsResident() const override { return targetOptions.resident; }
+  std::string whyNotResident(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;

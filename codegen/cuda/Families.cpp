@@ -13,6 +13,7 @@
 
 #include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Configs.h"
+#include "codegen/cuda/Resident.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -51,17 +52,6 @@ static Parameter resultOf(Value value, StringRef name = "out") {
 static Parameter inputOf(Value value) {
   return {("const " + elementOf(value) + " *").str(), "input"};
 }
-
-static constexpr FunctorStyle functorStyle = {
-    "LLAMAC_DEVICE ",
-    "F32x2",
-    "F32x2",
-    "",
-    "",
-    "loadPair<{1}>({0}, row, column)",
-    "loadPair<{1}>({0}, 0, column)",
-    "return storePair<{1}>({0}, row, column, {2})",
-    /*loadsApart=*/true};
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -272,9 +262,9 @@ static CudaKernelText matmulText(Operation *operation,
         kernel::stringifyMatmulFamily(op.getConfigAttr().getFamily()), rows,
         llvm::join(weights, ", "), epilogue, shared);
   }
-  text.parts +=
-      functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
-                  outputs, functorStyle, elementOf(op.getResult()));
+  text.parts += functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                            "extra", outputs, cudaFunctorStyle,
+                            elementOf(op.getResult()).str() + " *");
   return text;
 }
 
@@ -479,9 +469,6 @@ static CudaKernelText ropeTableText(Operation *operation,
   return text;
 }
 
-/// More logits might weigh more together than 64 bits hold.
-static constexpr int64_t maxSampledWidth = int64_t{1} << 18;
-
 static bool isSample(Operation *op) {
   auto sample = dyn_cast<kernel::SampleOp>(op);
   return sample && widthOf(sample.getLogits()) <= maxSampledWidth;
@@ -564,9 +551,9 @@ static std::string addEpilogue(CudaKernelText &text, Op op) {
                       element == "float" ? "" : ", " + element.str())
             .str(),
         "out");
-  text.parts =
-      functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
-                  std::to_string(width), functorStyle, element);
+  text.parts = functorText("Epilogue", op.getEpilogue(), op.getExtras(),
+                           "extra", std::to_string(width), cudaFunctorStyle,
+                           element.str() + " *");
   return addResults(text, nextNorm, "Epilogue", extras + "out");
 }
 
@@ -661,8 +648,8 @@ static CudaKernelText pointwiseText(Operation *operation,
   }
   text.parameters.push_back(resultOf(op.getResult()));
   text.parts = functorText("Function", op.getBody(), op.getInputs(), "input",
-                           std::to_string(width), functorStyle,
-                           elementOf(op.getResult()));
+                           std::to_string(width), cudaFunctorStyle,
+                           elementOf(op.getResult()).str() + " *");
   text.body = llvm::formatv("pointwise<{0}>(Function{{{1}out});", width, args);
   return text;
 }
@@ -710,6 +697,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
       {"qkv_products_wgmma", "gemm_sm90a.cuh",
        isProduct<QkvProductsOp, MatmulFamily::Wgmma>, productShape,
        qkvProductsText, wgmmaMaps},
+      {"resident", "resident.cuh", isResident, residentShape, residentText},
       {"rms_norm", "rowwise.cuh", isRmsNorm, rmsNormShape, rmsNormText},
       {"rope_append", "kvcache.cuh", isOp<RopeAppendOp>, ropeAppendShape,
        ropeAppendText},

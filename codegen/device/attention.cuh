@@ -247,98 +247,142 @@ struct SplitArgs {
   uint32_t *counters; ///< [rows][kvHeads][attentionHeadTiles], zero.
 };
 
-/// Merges the partial results of query heads `first` to `first + heads - 1` of
-/// `row` in ascending order into args.out. A warp has a head. What it reads is
-/// far away, so a lane reads the state of a split, and columns of as many as
-/// registers hold before it uses the first.
-template <AttentionConfig config>
-LLAMAC_DEVICE void mergeSplits(const AttentionArgs &args, const float *partials,
-                               int row, int first, int heads, int splits) {
+/// Merges the partial results of `splits` splits of a query vector, which lie
+/// attentionPartialFloats() apart from `from` on, in ascending order: a warp
+/// gets store(d, pair) for every pair of columns. What it reads is far away, so
+/// a lane reads the state of a split, and columns of as many as registers hold
+/// before it uses the first.
+template <AttentionConfig config, class Store>
+LLAMAC_DEVICE void mergeVector(const float *from, int splits,
+                               const Store &store) {
   constexpr int head = config.kv.headSize;
   constexpr int partial = attentionPartialFloats(config);
   constexpr int held = ceilDiv(config.splits, 32);
   constexpr int columns = ceilDiv(head, 64);
   constexpr int atOnce = columns == 1 ? 32 : columns == 2 ? 16 : 8;
-  for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
-    const long index = long(row) * config.heads + first + vector;
-    const float *from = partials + index * config.splits * partial;
-    F32x2 states[held]; // Maximum and sum of splits lane, lane + 32, ...
-    float maximum = minusInfinity;
+  F32x2 states[held]; // Maximum and sum of splits lane, lane + 32, ...
+  float maximum = minusInfinity;
 #pragma unroll
-    for (int h = 0; h < held; ++h) {
-      const int split = laneIndex() + 32 * h;
-      states[h] = split < splits ? load2(from + split * partial + head)
-                                 : F32x2{minusInfinity, 0};
-      maximum = maxOf(maximum, states[h].x);
-    }
-#pragma unroll
-    for (int by = 16; by > 0; by /= 2)
-      maximum = maxOf(maximum, shuffleXor(maximum, by));
-    float weights[held], total = 0;
-#pragma unroll
-    for (int h = 0; h < held; ++h) {
-      weights[h] = weightOf(states[h].x, maximum);
-      total = fma(states[h].y, weights[h], total);
-    }
-#pragma unroll
-    for (int by = 16; by > 0; by /= 2)
-      total += shuffleXor(total, by);
-
-    F32x2 sums[columns] = {};
-#pragma unroll
-    for (int h = 0; h < held; ++h)
-      for (int base = 32 * h; base < minOf(splits, 32 * h + 32);
-           base += atOnce) {
-        F32x2 parts[atOnce][columns];
-#pragma unroll
-        for (int i = 0; i < atOnce; ++i)
-#pragma unroll
-          for (int c = 0; c < columns; ++c) {
-            const int d = 64 * c + 2 * laneIndex();
-            parts[i][c] = base + i < splits && d < head
-                              ? load2(from + (base + i) * partial + d)
-                              : F32x2{0, 0};
-          }
-#pragma unroll
-        for (int i = 0; i < atOnce; ++i) {
-          const F32x2 weight = splat(shuffle(weights[h], (base + i) % 32));
-#pragma unroll
-          for (int c = 0; c < columns; ++c)
-            sums[c] = fma(parts[i][c], weight, sums[c]);
-        }
-      }
-#pragma unroll
-    for (int c = 0; c < columns; ++c)
-      if (const int d = 64 * c + 2 * laneIndex(); d < head)
-        store2(resultOf<config>(args, index) + d,
-               sums[c] * splat(1.0f / total));
+  for (int h = 0; h < held; ++h) {
+    const int split = laneIndex() + 32 * h;
+    states[h] = split < splits ? load2(from + split * partial + head)
+                               : F32x2{minusInfinity, 0};
+    maximum = maxOf(maximum, states[h].x);
   }
+#pragma unroll
+  for (int by = 16; by > 0; by /= 2)
+    maximum = maxOf(maximum, shuffleXor(maximum, by));
+  float weights[held], total = 0;
+#pragma unroll
+  for (int h = 0; h < held; ++h) {
+    weights[h] = weightOf(states[h].x, maximum);
+    total = fma(states[h].y, weights[h], total);
+  }
+#pragma unroll
+  for (int by = 16; by > 0; by /= 2)
+    total += shuffleXor(total, by);
+
+  F32x2 sums[columns] = {};
+#pragma unroll
+  for (int h = 0; h < held; ++h)
+    for (int base = 32 * h; base < minOf(splits, 32 * h + 32); base += atOnce) {
+      F32x2 parts[atOnce][columns];
+#pragma unroll
+      for (int i = 0; i < atOnce; ++i)
+#pragma unroll
+        for (int c = 0; c < columns; ++c) {
+          const int d = 64 * c + 2 * laneIndex();
+          parts[i][c] = base + i < splits && d < head
+                            ? load2(from + (base + i) * partial + d)
+                            : F32x2{0, 0};
+        }
+#pragma unroll
+      for (int i = 0; i < atOnce; ++i) {
+        const F32x2 weight = splat(shuffle(weights[h], (base + i) % 32));
+#pragma unroll
+        for (int c = 0; c < columns; ++c)
+          sums[c] = fma(parts[i][c], weight, sums[c]);
+      }
+    }
+#pragma unroll
+  for (int c = 0; c < columns; ++c)
+    if (const int d = 64 * c + 2 * laneIndex(); d < head)
+      store(d, sums[c] * splat(1.0f / total));
 }
 
-/// A split of the keys of a row.
+/// A split of the keys of a row, for a tile of the query heads of a kv head.
 struct RowSplit {
   int row;
   int position;
   int sequence;
   int split;
   int splits; ///< Of the row.
+  int kvHead;
+  int headTile;
 };
 
-/// One split for tile `headTile` of the query heads of kv head `kvHead`: into
-/// args.out where it is the row's only one, else a partial result, and merges
-/// them where it is the last to come.
-template <AttentionConfig config>
-LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
-                               const SplitArgs &shared, const RowSplit &of,
-                               int kvHead, int headTile) {
-  constexpr int group = attentionGroup(config);
+/// What a split's results are, and where its queries lie. In a launch of
+/// attention alone, queries and results are in memory, and the last block to
+/// come merges the partial results of a row.
+template <AttentionConfig config> struct SplitInMemory : WholeBlock {
+  static constexpr int head = config.kv.headSize;
+  static constexpr int partial = attentionPartialFloats(config);
+
+  const AttentionArgs &args;
+  const SplitArgs &shared;
+  const RowSplit &of;
+  int firstHead;
+  int heads; ///< Of the tile.
+
+  LLAMAC_DEVICE SplitInMemory(const AttentionArgs &args,
+                              const SplitArgs &shared, const RowSplit &of)
+      : args(args), shared(shared), of(of),
+        firstHead(of.kvHead * attentionGroup(config) +
+                  of.headTile * warpVectors),
+        heads(minOf<int>(attentionGroup(config) - of.headTile * warpVectors,
+                         warpVectors)) {}
+
+  /// The cache has all keys.
+  static constexpr bool bringsKey = false;
+  LLAMAC_DEVICE void begin() const {}
+  LLAMAC_DEVICE void bringKey(unsigned char *, unsigned char *) const {}
+
+  LLAMAC_DEVICE long indexOf(int vector) const {
+    return long(of.row) * config.heads + firstHead + vector;
+  }
+  LLAMAC_DEVICE const float *query(int vector) const {
+    return args.q + indexOf(vector) * head;
+  }
+  LLAMAC_DEVICE float *partials(int vector) const {
+    return shared.partials + indexOf(vector) * config.splits * partial;
+  }
+  LLAMAC_DEVICE void store(int vector, int d, F32x2 value) const {
+    store2(resultOf<config>(args, indexOf(vector)) + d, value);
+  }
+  LLAMAC_DEVICE void storePartial(int vector, int d, F32x2 value) const {
+    store2(partials(vector) + of.split * partial + d, value);
+  }
+  LLAMAC_DEVICE void merge() const {
+    uint32_t *counter = shared.counters +
+                        (long(of.row) * config.kv.kvHeads + of.kvHead) *
+                            attentionHeadTiles(config) +
+                        of.headTile;
+    if (arrivesLast(counter, of.splits))
+      for (int vector = warpIndex(); vector < heads; vector += attentionWarps)
+        mergeVector<config>(
+            partials(vector), of.splits,
+            [&](int d, F32x2 value) { store(vector, d, value); });
+  }
+};
+
+/// One split, by the first attentionWarps warps of a block: its result by
+/// io.store() where it is the row's only one, else a partial result, and
+/// io.merge() follows. `stages` is shared memory for tiles of keys.
+template <AttentionConfig config, class Io>
+LLAMAC_DEVICE void attendSplit(const KvCache<config.kv> &cache, const Io &io,
+                               const RowSplit &of, unsigned char *stages) {
   constexpr int head = config.kv.headSize;
-  constexpr int headTiles = attentionHeadTiles(config);
-  constexpr int partial = attentionPartialFloats(config);
   constexpr int warpKeys = keyTile / attentionWarps;
-  LLAMAC_SHARED_DYNAMIC(stages);
-  const int firstHead = kvHead * group + headTile * warpVectors;
-  const int heads = minOf(group - headTile * warpVectors, warpVectors);
 
   const int from = firstKey(config, of.position);
   const int firstTile = firstTileKey(config, of.position);
@@ -348,33 +392,35 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
       minOf(firstTile + tiles * (of.split + 1) / of.splits * keyTile,
             of.position + 1);
 
-  KeyLoader<config> loader{
-      {static_cast<uint16_t *>(const_cast<void *>(args.pool)), args.pageTable},
-      stages,
-      kvHead,
-      of.sequence,
-      begin,
-      end,
-      from};
+  KeyLoader<config, keyTile, Io> loader{cache, stages, of.kvHead, of.sequence,
+                                        begin, end,    from};
+  if constexpr (Io::bringsKey)
+    loader.lastKept = of.position - 1;
   loader.startFirst();
+  io.begin();
   FlashWarp<config, splitQueryWords(config) != 0> warp;
   warp.queries = reinterpret_cast<uint32_t *>(
                      stages + config.stages * attentionStageBytes(config)) +
                  warpIndex() * splitQueryWords(config);
   warp.loadQueries([&](int vector) {
-    return vector < heads
-               ? args.q +
-                     (long(of.row) * config.heads + firstHead + vector) * head
-               : nullptr;
+    return vector < io.heads ? io.query(vector) : nullptr;
   });
   const int own = warpIndex() * warpKeys;
-  loader.forEachTile([&](int tile) {
-    const int first = begin + tile * keyTile + own;
-    warp.template take<warpKeys>(loader.keys(tile) + own * loader.stride,
-                                 loader.values(tile) + own * loader.stride,
-                                 {from - first, from - first},
-                                 {end - first, end - first});
-  });
+  loader.forEachTile(
+      [&](int tile) {
+        const int first = begin + tile * keyTile + own;
+        warp.template take<warpKeys>(loader.keys(tile) + own * loader.stride,
+                                     loader.values(tile) + own * loader.stride,
+                                     {from - first, from - first},
+                                     {end - first, end - first});
+      },
+      [&](int tile) {
+        if constexpr (Io::bringsKey)
+          if (const int place = of.position - begin - tile * keyTile;
+              place >= 0 && place < keyTile)
+            io.bringKey(loader.keys(tile) + place * loader.stride,
+                        loader.values(tile) + place * loader.stride);
+      });
   warp.finish();
 
   // Shared memory has the warps' results, which are merged in their order.
@@ -390,9 +436,9 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
     if (warp.t == 0)
       store2(to + head, {warp.maximum[upper], warp.total[upper]});
   }
-  syncThreads();
+  Io::sync();
   const bool isUnsplit = of.splits == 1;
-  for (int vector = warpIndex(); vector < heads; vector += attentionWarps) {
+  for (int vector = warpIndex(); vector < io.heads; vector += attentionWarps) {
     float maximum = minusInfinity, total = 0;
     for (int w = 0; w < attentionWarps; ++w)
       maximum =
@@ -401,9 +447,6 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
       const float *from = exchange + (w * warpVectors + vector) * slot;
       total = fma(from[head + 1], weightOf(from[head], maximum), total);
     }
-    const long index = long(of.row) * config.heads + firstHead + vector;
-    float *part =
-        shared.partials + (index * config.splits + of.split) * partial;
     for (int d = 2 * laneIndex(); d < head; d += 64) {
       F32x2 sum = {0, 0};
       for (int w = 0; w < attentionWarps; ++w) {
@@ -411,23 +454,17 @@ LLAMAC_DEVICE void attendSplit(const AttentionArgs &args,
         sum = fma(load2(from + d), splat(weightOf(from[head], maximum)), sum);
       }
       if (isUnsplit)
-        store2(resultOf<config>(args, index) + d, sum * splat(1.0f / total));
+        io.store(vector, d, sum * splat(1.0f / total));
       else
-        store2(part + d, sum);
+        io.storePartial(vector, d, sum);
     }
     if (!isUnsplit && laneIndex() == 0)
-      store2(part + head, {maximum, total});
+      io.storePartial(vector, head, {maximum, total});
   }
-  if (isUnsplit) {
-    syncThreads(); // The next split's keys come where the results are.
-    return;
-  }
-  uint32_t *counter = shared.counters +
-                      (long(of.row) * config.kv.kvHeads + kvHead) * headTiles +
-                      headTile;
-  if (arrivesLast(counter, of.splits))
-    mergeSplits<config>(args, shared.partials, of.row, firstHead, heads,
-                        of.splits);
+  if (isUnsplit)
+    Io::sync(); // The next split's keys come where the results are.
+  else
+    io.merge();
 }
 
 /// Writes the results of `rows` rows. A launch of attentionSplitShape(config)
@@ -438,6 +475,9 @@ LLAMAC_DEVICE void attentionSplit(int rows, const AttentionArgs &args,
                                   const SplitArgs &shared) {
   constexpr int headTiles = attentionHeadTiles(config);
   constexpr int tiles = attentionTiles(config);
+  LLAMAC_SHARED_DYNAMIC(stages);
+  const KvCache<config.kv> cache{
+      static_cast<uint16_t *>(const_cast<void *>(args.pool)), args.pageTable};
   int item = blockIdx.x;
   for (int first = 0; first < rows; first += 32) {
     // A lane counts the splits of a row, and those of the rows before it.
@@ -458,11 +498,15 @@ LLAMAC_DEVICE void attentionSplit(int rows, const AttentionArgs &args,
       const int lane = __popc(warpBallot(after <= at));
       const int ofRow = shuffle(splits, lane);
       const int tile = item % tiles;
-      attendSplit<config>(args, shared,
-                          {first + lane, shuffle(position, lane),
-                           shuffle(sequence, lane),
-                           at - (shuffle(after, lane) - ofRow), ofRow},
-                          tile / headTiles, tile % headTiles);
+      const RowSplit of{first + lane,
+                        shuffle(position, lane),
+                        shuffle(sequence, lane),
+                        at - (shuffle(after, lane) - ofRow),
+                        ofRow,
+                        tile / headTiles,
+                        tile % headTiles};
+      attendSplit<config>(cache, SplitInMemory<config>(args, shared, of), of,
+                          stages);
     }
     item -= items;
   }

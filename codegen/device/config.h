@@ -436,9 +436,11 @@ LLAMAC_CONSTEXPR int attentionKeys(const AttentionConfig &config) {
 }
 
 /// 32-bit words of a warp's queries: fragments of 16 elements, 4 for each lane.
+LLAMAC_CONSTEXPR long queryWords(const AttentionConfig &config) {
+  return divideUp(config.kv.headSize, 16) * 4 * 32;
+}
 LLAMAC_CONSTEXPR long sharedQueryWords(const AttentionConfig &config) {
-  return hasSharedQueries(config) ? divideUp(config.kv.headSize, 16) * 4 * 32
-                                  : 0;
+  return hasSharedQueries(config) ? queryWords(config) : 0;
 }
 
 /// Rows whose query vectors fill the four warps of a block.
@@ -513,7 +515,7 @@ LLAMAC_CONSTEXPR long attentionTiles(const AttentionConfig &config) {
 
 /// 32-bit words of a warp's queries in shared memory in split attention.
 LLAMAC_CONSTEXPR long splitQueryWords(const AttentionConfig &config) {
-  return config.sharedQueries ? sharedQueryWords(config) : 0;
+  return config.sharedQueries ? queryWords(config) : 0;
 }
 
 /// For few rows with long contexts: `blocks` blocks share the splits of all

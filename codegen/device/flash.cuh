@@ -249,8 +249,17 @@ template <AttentionConfig config, bool sharedQueries = false> struct FlashWarp {
   }
 };
 
-/// Brings tiles of `tileKeys` keys and their values.
-template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
+/// A launch of attention alone: all threads of a block share a split, and the
+/// cache has all keys.
+struct WholeBlock {
+  static LLAMAC_DEVICE void sync() { syncThreads(); }
+};
+
+/// Brings tiles of `tileKeys` keys and their values, by the first
+/// attentionWarps warps of a block, which Team::sync() is a barrier of.
+template <AttentionConfig config, int tileKeys = keyTile,
+          class Team = WholeBlock>
+struct KeyLoader {
   static constexpr int stride = attentionStride(config);
   /// How far ahead of its copy a tile is asked for.
   static constexpr int aheadTiles = 4;
@@ -261,6 +270,8 @@ template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
   int sequence;
   int begin, end; ///< Keys that are needed; `begin` is a multiple of tileKeys.
   int firstSeen = 0; ///< The first that is.
+  /// The last key that the cache has, if it lacks that at `end` - 1.
+  int lastKept = 0x7fffffff;
 
   LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, tileKeys); }
   LLAMAC_DEVICE unsigned char *keys(int tile) const {
@@ -283,6 +294,8 @@ template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
       for (int i = threadIdx.x; i < tileKeys * parts;
            i += attentionWarps * 32) {
         const int token = i / parts, part = i % parts;
+        if (first + token > lastKept && first + token < end)
+          continue; // Another thread puts it there.
         const bool isAhead = config.window != 0 && first + token < firstSeen;
         const uint32_t valid = first + token < end && !isAhead ? 16 : 0;
         const uint16_t *key =
@@ -319,29 +332,36 @@ template <AttentionConfig config, int tileKeys = keyTile> struct KeyLoader {
       askAhead(tile);
   }
 
-  /// Calls body(tile) for every tile, once it has come for all threads.
+  /// Calls body(tile) for every tile, once it has come for all threads, and
+  /// complete(tile) ahead of that, which may add to it what the thread has.
   /// startFirst() was called.
-  template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
+  template <class Body, class Complete>
+  LLAMAC_DEVICE void forEachTile(const Body &body, const Complete &complete) {
     const int count = tiles();
     if constexpr (config.stages == 1) {
       for (int tile = 0; tile < count; ++tile) {
         start(tile);
         cpAsyncWait<0>();
-        syncThreads();
+        complete(tile);
+        Team::sync();
         body(tile);
-        syncThreads();
+        Team::sync();
       }
     } else {
       for (int tile = 0; tile < count; ++tile) {
         cpAsyncWait<config.stages - 2>();
-        syncThreads();
+        complete(tile);
+        Team::sync();
         start(tile + config.stages - 1);
         body(tile);
       }
       // The stages may now be used again.
       cpAsyncWait<0>();
-      syncThreads();
+      Team::sync();
     }
+  }
+  template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
+    forEachTile(body, [](int) {});
   }
 };
 

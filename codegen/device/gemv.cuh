@@ -196,11 +196,32 @@ template <GemvConfig config, class Input> struct GemvWarp {
       return b;
   }
 
+  /// Begins with other outputs.
+  LLAMAC_DEVICE void clear() {
+#pragma unroll
+    for (int w = 0; w < weights; ++w)
+#pragma unroll
+      for (int output = 0; output < outputs; ++output)
+#pragma unroll
+        for (int row = 0; row < rows; ++row)
+          sums[w][output][row] = 0;
+  }
+
   /// Adds up over the lanes and hands each pair of outputs of each row to the
   /// epilogue, in one lane.
   template <class Epilogue>
   LLAMAC_DEVICE void finish(long first, long end, int count,
                             const Epilogue &epilogue) {
+    finish(first, end, count, epilogue, [&](long row, long column) {
+      return extrasOf(epilogue, row, column);
+    });
+  }
+
+  /// The same with what extras(row, column) gives, which may have loaded it
+  /// before.
+  template <class Epilogue, class Extras>
+  LLAMAC_DEVICE void finish(long first, long end, int count,
+                            const Epilogue &epilogue, const Extras &extras) {
     constexpr int pairs = outputs / 2;
     constexpr int values = rows * pairs;
     F32x2 totals[weights];
@@ -225,7 +246,7 @@ template <GemvConfig config, class Input> struct GemvWarp {
     const long column = first + value % pairs * 2;
     if (laneIndex() % (32 / values) != 0 || row >= count || column >= end)
       return;
-    applyEpilogue(epilogue, row, column, totals);
+    applyEpilogue(epilogue, row, column, totals, extras(row, column));
   }
 };
 

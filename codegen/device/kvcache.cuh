@@ -72,6 +72,24 @@ LLAMAC_DEVICE F32x2 rotated(F32x2 pair, F32x2 cosSin) {
 /// epilogue, so that products of one format share their code.
 enum class QkvPart { Query, Key, Value };
 
+/// A pair of a query, key or value, of column `column`: with its bias, if it
+/// has one, and rotated, but for a value. `cosSin` is the row's.
+template <KvConfig kv, bool biased>
+LLAMAC_DEVICE F32x2 withBiasRotated(QkvPart part, long column, F32x2 acc,
+                                    const float *const (&biases)[3],
+                                    const float *cosSin) {
+  if constexpr (biased) {
+    // By constant numbers, which keeps them in registers.
+    const float *bias = part == QkvPart::Query ? biases[0]
+                        : part == QkvPart::Key ? biases[1]
+                                               : biases[2];
+    acc = acc + load2(bias + column);
+  }
+  return part == QkvPart::Value
+             ? acc
+             : rotated(acc, load2(cosSin + column % kv.headSize));
+}
+
 /// Takes the query, key and value of a layer, adds their biases if they have
 /// some: the rotated query goes to `out`, rows of `width`; the rotated key and
 /// the value go to their page.
@@ -82,16 +100,8 @@ template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
   const float *biases[3] = {};
 
   LLAMAC_DEVICE void operator()(long row, long column, F32x2 acc) const {
-    const long d = column % kv.headSize;
-    if constexpr (biased) {
-      // By constant numbers, which keeps them in registers.
-      const float *bias = part == QkvPart::Query ? biases[0]
-                          : part == QkvPart::Key ? biases[1]
-                                                 : biases[2];
-      acc = acc + load2(bias + column);
-    }
-    if (part != QkvPart::Value)
-      acc = rotated(acc, load2(to.cosSin + row * kv.headSize + d));
+    acc = withBiasRotated<kv, biased>(part, column, acc, biases,
+                                      to.cosSin + row * kv.headSize);
     if (part == QkvPart::Query) {
       store2(out + row * width + column, acc);
       return;
@@ -99,7 +109,8 @@ template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
     const KvCache<kv> cache{static_cast<uint16_t *>(to.pool), to.pageTable};
     uint16_t *at =
         cache.key(to.sequences[row], to.positions[row], column / kv.headSize) +
-        (part == QkvPart::Value ? kvPlaneElements(kv) : 0) + d;
+        (part == QkvPart::Value ? kvPlaneElements(kv) : 0) +
+        column % kv.headSize;
     *reinterpret_cast<uint32_t *>(at) = packKv<kv.format>(acc.x, acc.y);
   }
 };

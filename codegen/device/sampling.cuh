@@ -84,7 +84,8 @@ struct SampleArgs {
 constexpr int sampleWarps = sampleThreads / 32;
 static_assert(sampleWarps == 32, "a warp has a lane for each");
 
-/// Bins of a histogram; each thread looks after two that follow each other.
+/// Bins of a histogram; each of sampleThreads threads looks after two that
+/// follow each other, each of fewer threads after more.
 constexpr int sampleBins = 2 * sampleThreads;
 
 /// Where the digit of a level of the search begins; it ends where that of the
@@ -104,10 +105,10 @@ struct SampleMemory {
   Place place;
 };
 
-/// A thread's two bins, what is before them, and what all bins hold.
-struct Bins {
+/// A thread's bins, what is before them, and what all bins hold.
+template <int count> struct Bins {
   Tally before;
-  Tally own[2];
+  Tally own[count];
   Tally total;
 };
 
@@ -120,6 +121,12 @@ LLAMAC_DEVICE uint32_t rankOf(float logit) {
 }
 LLAMAC_DEVICE float logitOf(uint32_t rank) {
   return bitCast<float>(flipped(rank));
+}
+
+/// The rank of a logit; 0 when it is not finite.
+LLAMAC_DEVICE uint32_t rankOfLogit(float logit) {
+  const bool isFinite = (bitCast<uint32_t>(logit) >> 23 & 0xff) != 0xff;
+  return isFinite ? rankOf(logit) : 0;
 }
 
 /// The first of the lanes' tokens.
@@ -154,14 +161,39 @@ LLAMAC_DEVICE Tally sumOfLanes(Tally sum) {
   return sum;
 }
 
-/// One row of `width` logits; all of a block's threads work on it.
-template <long width> struct SampledRow {
+/// What a sum passes when it reaches `share` of `mass`.
+LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
+  const auto goal = static_cast<uint64_t>(static_cast<double>(share) *
+                                          static_cast<double>(mass));
+  return minOf(maxOf(goal, uint64_t{1}), mass) - 1;
+}
+
+/// mass * uniform / 2^32, rounded down.
+LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t uniform) {
+  return (mass >> 32) * uniform + ((mass & 0xffffffffu) * uniform >> 32);
+}
+
+/// One row of `width` logits; all `threads` threads of a block work on it.
+template <long width, int threads = sampleThreads> struct SampledRow {
   static_assert(width <= 1 << 18, "sums of weights have 64 bits");
+  static constexpr int warps = threads / 32;
+  static constexpr int ownBins = sampleBins / threads;
+  static_assert(warps <= sampleWarps && sampleBins % threads == 0);
+  using Bins = cuda::Bins<ownBins>;
 
   const float *logits;
   SampleMemory &memory;
   float largest;
   float scale; ///< log2 e / temperature.
+
+  /// The row for tokens at the temperature of `param`; `first` is the first
+  /// one.
+  LLAMAC_DEVICE SampledRow choose(Ranked first,
+                                  const SamplingParams &param) const {
+    constexpr float mostScale = 0x1p127f; // 0 times infinity is NaN.
+    return {logits, memory, logitOf(first.rank),
+            minOf(log2e / param.temperature, mostScale)};
+  }
 
   /// 2^45 e^((logit - largest) / temperature): below e^-31 of the largest
   /// weight, 0.
@@ -173,7 +205,7 @@ template <long width> struct SampledRow {
   /// `visit(id, logit)` for the thread's share of the row.
   template <typename Visit> LLAMAC_DEVICE void forEach(Visit visit) const {
 #pragma unroll 4
-    for (int id = threadIdx.x; id < width; id += sampleThreads)
+    for (int id = threadIdx.x; id < width; id += threads)
       visit(id, logits[id]);
   }
 
@@ -182,10 +214,8 @@ template <long width> struct SampledRow {
   LLAMAC_DEVICE Ranked first(int begin, int end) const {
     Ranked best = notRanked();
 #pragma unroll 4
-    for (int id = begin + threadIdx.x; id < end; id += sampleThreads) {
-      const float logit = logits[id];
-      const bool isFinite = (bitCast<uint32_t>(logit) >> 23 & 0xff) != 0xff;
-      const uint32_t rank = isFinite ? rankOf(logit) : 0;
+    for (int id = begin + threadIdx.x; id < end; id += threads) {
+      const uint32_t rank = rankOfLogit(logits[id]);
       if (rank < best.rank)
         best = {rank, static_cast<uint32_t>(id)};
     }
@@ -193,12 +223,13 @@ template <long width> struct SampledRow {
     if (laneIndex() == 0)
       memory.firsts[warpIndex()] = best;
     syncThreads();
-    return firstOfLanes(memory.firsts[laneIndex()]);
+    return firstOfLanes(laneIndex() < warps ? memory.firsts[laneIndex()]
+                                            : notRanked());
   }
 
   /// The histogram of a digit of those at `place` that weigh something.
   template <int level> LLAMAC_DEVICE Bins histogram(const Place &place) const {
-    for (int bin = threadIdx.x; bin < sampleBins; bin += sampleThreads)
+    for (int bin = threadIdx.x; bin < sampleBins; bin += threads)
       memory.counts[bin] = memory.masses[0][bin] = memory.masses[1][bin] = 0;
     syncThreads();
     forEach([&](int, float logit) {
@@ -224,21 +255,23 @@ template <long width> struct SampledRow {
     });
     syncThreads();
     Bins bins;
-    for (int i = 0; i < 2; ++i) {
-      const int bin = 2 * threadIdx.x + i;
+    Tally own = {};
+    for (int i = 0; i < ownBins; ++i) {
+      const int bin = ownBins * threadIdx.x + i;
       bins.own[i] = {memory.counts[bin],
                      static_cast<uint64_t>(memory.masses[1][bin]) << 32 |
                          memory.masses[0][bin]};
+      own = own + bins.own[i];
     }
-    const Tally own = bins.own[0] + bins.own[1];
     const Tally sum = sumOfLanes(own);
     if (laneIndex() == 31)
       memory.warps[warpIndex()] = sum;
     syncThreads();
     if (warpIndex() == 0)
-      memory.warps[laneIndex()] = sumOfLanes(memory.warps[laneIndex()]);
+      memory.warps[laneIndex()] =
+          sumOfLanes(laneIndex() < warps ? memory.warps[laneIndex()] : Tally{});
     syncThreads();
-    bins.total = memory.warps[sampleWarps - 1];
+    bins.total = memory.warps[warps - 1];
     bins.before = place.before + sum - own;
     if (warpIndex() > 0)
       bins.before = bins.before + memory.warps[warpIndex() - 1];
@@ -253,11 +286,11 @@ template <long width> struct SampledRow {
     // Everyone has read the place before, and the bins.
     syncThreads();
     Tally before = bins.before;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < ownBins; ++i) {
       const Tally after = before + bins.own[i];
       if (measured<measure>(before) <= target &&
           target < measured<measure>(after))
-        memory.place = {rank | (2 * threadIdx.x + i) << shift, before};
+        memory.place = {rank | (ownBins * threadIdx.x + i) << shift, before};
       before = after;
     }
     syncThreads();
@@ -277,7 +310,7 @@ template <long width> struct SampledRow {
   /// Writes the id of number `index` of those with `rank`.
   LLAMAC_DEVICE void write(uint32_t rank, uint64_t index, int *out) const {
     // Each warp has one piece of the row.
-    constexpr uint32_t piece = (width + sampleThreads - 1) / sampleThreads * 32;
+    constexpr uint32_t piece = divideUp(width, threads) * 32;
     const uint32_t begin = warpIndex() * piece;
     const uint32_t end = minOf(begin + piece, static_cast<uint32_t>(width));
     uint32_t count = 0, first = 0xffffffffu;
@@ -292,7 +325,7 @@ template <long width> struct SampledRow {
     if (laneIndex() == 0)
       memory.ties[warpIndex()] = count;
     syncThreads();
-    const uint32_t others = memory.ties[laneIndex()];
+    const uint32_t others = laneIndex() < warps ? memory.ties[laneIndex()] : 0;
     const uint32_t before =
         reduceAdd(static_cast<int>(laneIndex() < warpIndex() ? others : 0));
     if (index < before || index >= before + count)
@@ -311,19 +344,32 @@ template <long width> struct SampledRow {
       left -= found;
     }
   }
+
+  /// Writes the token that `param` chooses, of which the temperature is not 0,
+  /// to `out`; `largest` is the largest logit.
+  LLAMAC_DEVICE void sample(const SamplingParams &param, int *out) const {
+    const Bins bins = histogram<0>({});
+    uint64_t mass = bins.total.mass;
+    if (param.topK > 0 &&
+        static_cast<uint32_t>(param.topK) < bins.total.count) {
+      const Place last =
+          find<Measure::Count>(bins, static_cast<uint32_t>(param.topK - 1));
+      mass = last.before.mass +
+             (param.topK - last.before.count) * weightOf(logitOf(last.rank));
+    }
+    if (param.topP < 1) {
+      const uint64_t target = beforeShare(param.topP, mass);
+      const Place last = find<Measure::Mass>(bins, target);
+      const uint64_t weight = weightOf(logitOf(last.rank));
+      mass = last.before.mass +
+             ((target - last.before.mass) / weight + 1) * weight;
+    }
+    const uint64_t target = partOf(mass, param.uniform);
+    const Place place = find<Measure::Mass>(bins, target);
+    write(place.rank,
+          (target - place.before.mass) / weightOf(logitOf(place.rank)), out);
+  }
 };
-
-/// What a sum passes when it reaches `share` of `mass`.
-LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
-  const auto goal = static_cast<uint64_t>(static_cast<double>(share) *
-                                          static_cast<double>(mass));
-  return minOf(maxOf(goal, uint64_t{1}), mass) - 1;
-}
-
-/// mass * uniform / 2^32, rounded down.
-LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t uniform) {
-  return (mass >> 32) * uniform + ((mass & 0xffffffffu) * uniform >> 32);
-}
 
 /// out[r] = the token that params[r] chooses by logits[r, 0 .. width), or -1
 /// when one of them is not finite. A launch of sampleShape(width).
@@ -350,30 +396,7 @@ LLAMAC_DEVICE void sample(const float *logits, const SamplingParams *params,
       *out = first.rank == 0 ? -1 : static_cast<int>(first.id);
     return;
   }
-  row.largest = logitOf(first.rank);
-  constexpr float mostScale = 0x1p127f; // 0 times infinity is NaN.
-  row.scale = minOf(log2e / param.temperature, mostScale);
-
-  const Bins bins = row.template histogram<0>({});
-  uint64_t mass = bins.total.mass;
-  if (param.topK > 0 && static_cast<uint32_t>(param.topK) < bins.total.count) {
-    const Place last = row.template find<Measure::Count>(
-        bins, static_cast<uint32_t>(param.topK - 1));
-    mass = last.before.mass +
-           (param.topK - last.before.count) * row.weightOf(logitOf(last.rank));
-  }
-  if (param.topP < 1) {
-    const uint64_t target = beforeShare(param.topP, mass);
-    const Place last = row.template find<Measure::Mass>(bins, target);
-    const uint64_t weight = row.weightOf(logitOf(last.rank));
-    mass =
-        last.before.mass + ((target - last.before.mass) / weight + 1) * weight;
-  }
-  const uint64_t target = partOf(mass, param.uniform);
-  const Place place = row.template find<Measure::Mass>(bins, target);
-  row.write(place.rank,
-            (target - place.before.mass) / row.weightOf(logitOf(place.rank)),
-            out);
+  row.choose(first, param).sample(param, out);
 }
 
 } // namespace llamac::cuda

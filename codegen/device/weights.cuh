@@ -28,8 +28,6 @@
 
 namespace llamac::cuda {
 
-using Words2 = Vec<uint32_t, 2>;
-
 /// The power of two 2^(e - 127); 255 is NaN.
 LLAMAC_DEVICE float e8m0ToFloat(uint32_t e) {
   // 2^-127 is subnormal; all ones are NaN.

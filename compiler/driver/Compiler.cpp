@@ -101,17 +101,18 @@ std::string CompileOptions::describe() const {
     edited.push_back(absl::StrCat(
         kernel.kernel, ":",
         absl::Hex(XXH3_64bits(kernel.text.data(), kernel.text.size()))));
-  return absl::StrCat("target=", target, " gpu=", gpu, " context=", context,
-                      " weights=", weightFormat, " kv=", kvFormat,
-                      " isa=", isaText(*this), " tune=", tuneCpu,
-                      exact ? " exact" : "", simCheck ? " checked" : "",
-                      simHostileRounding ? " hostile-rounding" : "",
-                      approximationText(*this), " embed=", embedWeights,
-                      hasWeights ? "" : " bare", " sequences=", maxSequences,
-                      ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
-                      reproducibleRanks ? " reproducible-ranks" : "",
-                      " skip=", absl::StrJoin(skipPasses, ","),
-                      " override=", absl::StrJoin(edited, ","));
+  return absl::StrCat(
+      "target=", target, " gpu=", gpu, " context=", context,
+      " weights=", weightFormat, " kv=", kvFormat, " isa=", isaText(*this),
+      " tune=", tuneCpu, exact ? " exact" : "",
+      residentStep == "off" ? "" : " resident-step", simCheck ? " checked" : "",
+      simHostileRounding ? " hostile-rounding" : "", approximationText(*this),
+      " embed=", embedWeights, hasWeights ? "" : " bare",
+      " sequences=", maxSequences,
+      ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
+      reproducibleRanks ? " reproducible-ranks" : "",
+      " skip=", absl::StrJoin(skipPasses, ","),
+      " override=", absl::StrJoin(edited, ","));
 }
 
 ArrayRef<llvm::StringLiteral> phaseNames() {
@@ -289,7 +290,8 @@ kernel::TargetAttr targetAttr(MLIRContext &context,
                               const CompileOptions &options) {
   return kernel::TargetAttr::get(&context, options.target, options.context,
                                  options.kvFormat, options.gpu, options.tuneCpu,
-                                 isaText(options), options.exact);
+                                 isaText(options), options.exact,
+                                 options.residentStep == "on");
 }
 
 std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
@@ -340,9 +342,14 @@ static absl::Status checkTargetOptions(const CompileOptions &options) {
       {!options.tuneCpu.empty(), "--tune-cpu", "cpu", "cpu"},
       {options.exact, "--exact", "cpu",
        "cpu, whose products can keep activations in f32"},
+      {options.residentStep != "off", "--resident-step", "cuda sim",
+       "cuda or sim, whose steps are launches"},
       {!options.gpu.empty(), "--gpu", "cuda sim", "cuda or sim"},
       {options.gpuIndex != 0, "--gpu-index", "cuda", "cuda"},
       {!options.isaLevels.empty(), "--isa", "cpu", "cpu"}};
+  if (options.residentStep != "on" && options.residentStep != "off")
+    return usageError(absl::StrCat("--resident-step: expected on or off, got ",
+                                   options.residentStep));
   for (const auto &[isGiven, flag, targets, expected] : known)
     if (isGiven && !absl::StrContains(targets, options.target))
       return usageError(absl::StrCat(flag, ": expected --target ", expected,

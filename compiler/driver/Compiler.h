@@ -62,9 +62,11 @@ struct CompileOptions {
   std::string weightFormat = "keep"; ///< Or of weightRoundings().
   std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
-  std::string tuneCpu;   ///< Of cpu: a processorName(). Empty: the host's.
-  bool exact = false;    ///< Of cpu: whether activations stay in f32.
-  bool simCheck = false; ///< Of sim: whether accesses are checked.
+  std::string tuneCpu; ///< Of cpu: a processorName(). Empty: the host's.
+  bool exact = false;  ///< Of cpu: whether activations stay in f32.
+  /// Of cuda and sim: on, where one row's step is one launch, or off.
+  std::string residentStep = "off";
+  bool simCheck = false;           ///< Of sim: whether accesses are checked.
   bool simHostileRounding = false; ///< Of sim: see codegen/sim/shim.h.
   std::string approximateExp;      ///< poly=3 or table=256; empty: exact.
   int64_t sparsifyTopK = 0;        ///< Of cpu, in decode; 0: all scores.

@@ -140,10 +140,11 @@ private:
                               int64_t number) const;
     /// Where result number `number`, no cache, lies.
     const Operand &resultOperand(unsigned number) const;
-    /// Where the cache lies.
-    const Operand &cache() const {
+    /// Where result number `number`, a cache, lies: caches come in one order.
+    const Operand &cacheOperand(unsigned number) const {
       return operandFor(
-          {schema::ParamRole::Cache, schema::ParamRole::AppendedCache}, 0);
+          {schema::ParamRole::Cache, schema::ParamRole::AppendedCache},
+          llvm::count_if(op->getResults().take_front(number), isCache));
     }
   };
 
@@ -408,7 +409,7 @@ LaunchChecker::readResult(const Pair &pair, unsigned i, StepMemory &memory) {
   const Value value = pair.op->getResult(i);
   const reference::Value &expected = reference.value(value);
   if (isCache(value))
-    return readCache(pair.cache(), value, memory);
+    return readCache(pair.cacheOperand(i), value, memory);
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
       memory.read(pair.resultOperand(i), 0,

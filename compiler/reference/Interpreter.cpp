@@ -102,12 +102,12 @@ static void roundTo(Type type, Value &value) {
       number = bf16ToF32(f32ToBf16(number));
 }
 
-absl::StatusOr<Interpreter> Interpreter::create(func::FuncOp function) {
-  if (!function.getBody().hasOneBlock())
+absl::StatusOr<Interpreter> Interpreter::create(Region &region) {
+  if (!region.hasOneBlock())
     return unsupportedError("the reference executes functions of one block");
   const llvm::StringMap<OpFn> table = opTable();
   Interpreter interpreter;
-  Block &block = function.getBody().front();
+  Block &block = region.front();
   interpreter.body = &block;
   for (Operation &op : block.without_terminator()) {
     auto entry = table.find(op.getName().getStringRef());

@@ -29,9 +29,13 @@ using OpHook =
 /// pass up to lower-to-plan. Values are freed after their last use.
 class Interpreter {
 public:
-  /// Prepares `function`, which must outlive the interpreter. Errors: several
-  /// blocks, or an op that the table does not hold.
-  static absl::StatusOr<Interpreter> create(mlir::func::FuncOp function);
+  /// Prepares `function`, or another body of such ops, which must outlive the
+  /// interpreter. Errors: several blocks, or an op that the table does not
+  /// hold.
+  static absl::StatusOr<Interpreter> create(mlir::func::FuncOp function) {
+    return create(function.getBody());
+  }
+  static absl::StatusOr<Interpreter> create(mlir::Region &region);
 
   /// Runs the function. `arguments` are consumed: what they hold is modified
   /// in place where nothing else refers to it. An error names the op at which

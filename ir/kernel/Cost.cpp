@@ -324,6 +324,33 @@ Cost PointwiseOp::cost(const CostStep &step) {
   return cost;
 }
 
+static Cost operator+(const Cost &a, const Cost &b) {
+  return {a.weightBytes + b.weightBytes,       a.inputBytes + b.inputBytes,
+          a.outputBytes + b.outputBytes,       a.kvReadBytes + b.kvReadBytes,
+          a.kvWrittenBytes + b.kvWrittenBytes, a.flops + b.flops};
+}
+
+static Cost costOfPhases(Block &phases, const CostStep &step) {
+  Cost sum;
+  for (Operation &op : phases) {
+    if (auto phase = dyn_cast<AnchorOpInterface>(op))
+      sum = sum + phase.cost(step);
+    if (auto layers = dyn_cast<LayersOp>(op)) {
+      const Cost layer = costOfPhases(layers.getBody().front(), step);
+      const auto count = static_cast<int64_t>(layers.getCount());
+      sum = sum + Cost{count * layer.weightBytes,    count * layer.inputBytes,
+                       count * layer.outputBytes,    count * layer.kvReadBytes,
+                       count * layer.kvWrittenBytes, count * layer.flops};
+    }
+  }
+  return sum;
+}
+
+/// Those of all phases together.
+Cost ResidentOp::cost(const CostStep &step) {
+  return costOfPhases(getBody().front(), step);
+}
+
 /// R rows of logits and sampling params; the largest of each row. What sampling
 /// takes besides depends on the params.
 Cost SampleOp::cost(const CostStep &step) {

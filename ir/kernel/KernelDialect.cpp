@@ -514,7 +514,8 @@ LogicalResult AttentionConfigAttr::verify(
 
 LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef name, int64_t contextSize, StringRef,
-                                 StringRef, StringRef, StringRef isa, bool) {
+                                 StringRef, StringRef, StringRef isa, bool,
+                                 bool) {
   if (contextSize <= 0 || contextSize > longestContext)
     return emitError() << "#kernel.target expects a context_size of 1 to "
                        << longestContext << ", got " << contextSize;
@@ -577,6 +578,65 @@ std::unique_ptr<Target> targetOf(Operation *op) {
   const auto *factory = dialect->getRegisteredInterface<TargetFactory>();
   assert(factory && "registerTargets() is called ahead of passes");
   return factory->create(attr, [&] { return module.emitError(); });
+}
+
+/// Checks that what `op`'s body takes and gives are `arguments` and `results`.
+static LogicalResult checkBody(Operation *op, TypeRange arguments,
+                               TypeRange results) {
+  Block &body = op->getRegion(0).front();
+  if (TypeRange(body.getArgumentTypes()) != arguments)
+    return op->emitOpError() << "body takes " << body.getArgumentTypes()
+                             << ", expected " << arguments;
+  auto end = dyn_cast_or_null<ReturnOp>(body.empty() ? nullptr : &body.back());
+  if (!end)
+    return op->emitOpError("body does not end in kernel.return");
+  if (TypeRange(end.getOperandTypes()) != results)
+    return end.emitOpError()
+           << "gives " << end.getOperandTypes() << ", expected " << results;
+  return success();
+}
+
+LogicalResult ResidentOp::verifySized() {
+  for (Operation &op : getBody().front().without_terminator())
+    if (!isa<LayersOp>(op) &&
+        (!isa<AnchorOpInterface>(op) || isa<ResidentOp>(op)))
+      return op.emitOpError("is no phase of a resident step");
+  return checkBody(*this, getOperandTypes(), getResultTypes());
+}
+
+LogicalResult LayersOp::verify() {
+  const auto count = static_cast<size_t>(getCount());
+  if (getEach().size() % count != 0)
+    return emitOpError() << "has " << getEach().size()
+                         << " operands for each of " << count << " layers";
+  for (Operation &op : getBody().front().without_terminator())
+    if (!isa<AnchorOpInterface>(op) || isa<ResidentOp>(op))
+      return op.emitOpError("is no phase of a layer");
+  const size_t ofLayer = getEachOfLayer(), carried = getCarried().size();
+  const TypeRange each = getEach().getTypes();
+  for (size_t i = ofLayer; i < each.size(); ++i)
+    if (each[i] != each[i % ofLayer])
+      return emitOpError() << "has " << each[i] << " for layer " << i / ofLayer
+                           << ", but " << each[i % ofLayer] << " for layer 0";
+  const size_t results = getResults().size();
+  if (results < carried || (results - carried) % count != 0)
+    return emitOpError() << "has " << results << " results, expected "
+                         << carried << " and as many of each of " << count
+                         << " layers";
+  const size_t made = (results - carried) / count;
+  SmallVector<Type> given(llvm::make_range(
+      getResultTypes().begin(), getResultTypes().begin() + carried + made));
+  for (size_t i = carried; i < results; ++i)
+    if (getResultTypes()[i] != given[carried + (i - carried) % made])
+      return emitOpError() << "result " << i << " is not as that of layer 0";
+  if (TypeRange(getCarried().getTypes()) !=
+      TypeRange(given).take_front(carried))
+    return emitOpError() << "takes " << getCarried().getTypes()
+                         << " for the first layer, and gives others";
+  SmallVector<Type> taken(getShared().getTypes());
+  llvm::append_range(taken, getCarried().getTypes());
+  llvm::append_range(taken, each.take_front(ofLayer));
+  return checkBody(*this, taken, given);
 }
 
 } // namespace llamac::kernel

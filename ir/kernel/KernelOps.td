@@ -177,7 +177,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
     depends on the target, so that any of them can go on from IR in a file.
 
     `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
-    cache. Of cuda and sim, `gpu` is whose kernels they are; of cpu, `tune_cpu`
+    cache. Of cuda and sim, `gpu` is whose kernels they are, and the step of one
+    row is one launch where it is `resident`; of cpu, `tune_cpu`
     is the CPU to tune for, which changes no result, and activations may be
     `exact`, in f32. `isa` is what code there shall be: of cpu its levels, comma
     separated, of sim `fast`, which is the default, `checked` or
@@ -192,7 +193,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
                         StringRefParameter<"", [{""}]>:$gpu,
                         StringRefParameter<"", [{""}]>:$tune_cpu,
                         StringRefParameter<"", [{""}]>:$isa,
-                        DefaultValuedParameter<"bool", "false">:$exact);
+                        DefaultValuedParameter<"bool", "false">:$exact,
+                        DefaultValuedParameter<"bool", "false">:$resident);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -623,6 +625,82 @@ def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let assemblyFormat = [{
     $logits `by` $params attr-dict `:` functional-type(operands, results)
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Resident steps
+//===----------------------------------------------------------------------===//
+
+def Kernel_Passed : AnyTypeOf<[AnyRankedTensor, Kernel_KV]>;
+
+def Kernel_ResidentOp
+    : Kernel_AnchorOp<"resident", [IsolatedFromAbove, SingleBlock]> {
+  let summary = "A whole step in one launch";
+  let description = [{
+    The ops of the body are phases of one kernel, whose blocks are all there at
+    the same time: a block goes on to the next phase as soon as it has what that
+    reads. The body's arguments are the operands, and what `kernel.return` takes
+    are the results. Layers of the same structure are one `kernel.layers`.
+
+    ```mlir
+    %y, %kv0, %kv1 = kernel.resident %tokens, %p, %w, %u0, %a, %u1, %b phases {
+    ^bb0(...):
+      %x = kernel.embed %tokens, %w : ...
+      %z, %k:2 = kernel.layers 2 shared(%p) carried(%x) each(%u0, %a, %u1, %b) {
+      ^bb0(%q: tensor<?xi32>, %h: tensor<?x576xf32>, %u: tensor<576x576xbf16>,
+           %kv: !llama.kv<...>):
+        ...
+      } : ...
+      kernel.return %z, %k#0, %k#1 : ...
+    } : (...) -> (...)
+    ```
+  }];
+  let arguments = (ins Variadic<Kernel_Passed>:$inputs);
+  let results = (outs Variadic<Kernel_Passed>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $inputs `phases` $body attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kernel_LayersOp
+    : Kernel_Op<"layers", [Pure, AttrSizedOperandSegments, IsolatedFromAbove,
+                           SingleBlock, ParentOneOf<["ResidentOp"]>]> {
+  let summary = "Layers that differ in what they are given alone";
+  let description = [{
+    The body is a layer. Its arguments are what all layers `shared`, what the
+    layer before it gives, `carried` for the first, and its part of `each`, which has those of layer 0,
+    then those of layer 1, and so on. `kernel.return` takes what it gives the
+    next layer, and what else it makes. The results are what the last layer
+    gives, and then what each makes.
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntMinValue<2>]>:$count,
+                       Variadic<Kernel_Passed>:$shared,
+                       Variadic<Kernel_Passed>:$carried,
+                       Variadic<Kernel_Passed>:$each);
+  let results = (outs Variadic<Kernel_Passed>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $count `shared` `(` $shared `)` `carried` `(` $carried `)`
+    `each` `(` $each `)` $body attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many of `each` a layer has.
+    int64_t getEachOfLayer() {
+      return static_cast<int64_t>(getEach().size()) /
+             static_cast<int64_t>(getCount());
+    }
+  }];
+}
+
+def Kernel_ReturnOp
+    : Kernel_Op<"return", [Pure, Terminator,
+                           ParentOneOf<["ResidentOp", "LayersOp"]>]> {
+  let summary = "What a resident step, or a layer of it, gives";
+  let arguments = (ins Variadic<Kernel_Passed>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

@@ -136,6 +136,13 @@ public:
   /// squares for a norm that comes next; 0: it gives none.
   virtual int64_t givesSquares(mlir::Operation *op) const { return 0; }
 
+  /// Whether the step of one row shall be one launch.
+  virtual bool keepsStepsResident() const { return false; }
+  /// Why there is no kernel for `op`, a kernel.resident; empty where there is.
+  virtual std::string whyNotResident(mlir::Operation *op) const {
+    return "target " + name().str() + " has none";
+  }
+
   /// Configs that `op`, which has one, may have in its place: legal ones that
   /// take the same operands and give the same results, within tolerance.
   virtual std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const {

@@ -26,7 +26,8 @@ struct AttachTarget : impl::AttachTargetBase<AttachTarget> {
         llvm::function_ref<InFlightDiagnostic()>(emitError), &getContext(),
         StringRef(name.getValue()), context.getValue(),
         StringRef(kvType.getValue()), StringRef(gpu.getValue()),
-        StringRef(tuneCpu.getValue()), /*isa=*/StringRef(), exact.getValue());
+        StringRef(tuneCpu.getValue()), /*isa=*/StringRef(), exact.getValue(),
+        residentStep.getValue());
     if (!target)
       return signalPassFailure();
     getOperation()->setAttr(kernel::KernelDialect::getTargetAttrName(), target);

@@ -165,11 +165,13 @@ private:
 
   /// family_role_nN_kK_format by the first weight, or family_nN without one,
   /// followed by _mM where it is made for up to M > 1 rows, and by a number
-  /// when that is taken.
+  /// when that is taken. A whole step is called by its family alone.
   std::string nameFor(Operation *op, StringRef family) {
     std::string name = family.str();
-    if (SmallVector<llama::WeightOp> weights = weightsOf(op);
-        !weights.empty()) {
+    SmallVector<llama::WeightOp> weights = weightsOf(op);
+    if (isa<kernel::ResidentOp>(op)) {
+      name += "_step";
+    } else if (!weights.empty()) {
       const std::string full = roleOf(weights.front().getName());
       StringRef role = full;
       role.consume_front("layers.*.");

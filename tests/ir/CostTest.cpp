@@ -294,7 +294,8 @@ TEST_F(CostTest, EveryOpOfTheDialectSaysWhatItCosts) {
                     return !name.hasInterface<AnchorOpInterface>() &&
                            !name.hasInterface<ScalarOpInterface>();
                   }),
-            std::vector<std::string>{"kernel.yield"});
+            (std::vector<std::string>{"kernel.layers", "kernel.return",
+                                      "kernel.yield"}));
 }
 
 // llama.rope is, but the launch that turns queries appends keys of every row.
@@ -319,6 +320,36 @@ TEST_F(CostTest, SamplingReadsItsLogitsOnce) {
             (Cost{.inputBytes = 3L * (400 + 16),
                   .outputBytes = 3L * 4,
                   .flops = 3L * 100}));
+}
+
+TEST_F(CostTest, AResidentStepCostsWhatItsPhasesDoInEveryLayer) {
+  const std::string product =
+      "kernel.pointwise %h, %v body {\n"
+      "^bb0(%a: f32, %b: f32):\n"
+      "%s = arith.addf %a, %b : f32\n"
+      "kernel.yield %s\n"
+      "} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>\n";
+  const Cost one = cost("%h: tensor<?x8xf32>, %v: tensor<8xf32>",
+                        "%0 = " + product, {.rows = 1, .context = 1});
+  EXPECT_EQ(one.flops, 8);
+  const Cost step =
+      cost("%x: tensor<?x8xf32>, %w: tensor<8xf32>",
+           "%0 = kernel.resident %x, %w phases {\n"
+           "^bb0(%y: tensor<?x8xf32>, %u: tensor<8xf32>):\n"
+           "%z = kernel.layers 3 shared() carried(%y) each(%u, %u, %u) {\n"
+           "^bb0(%h: tensor<?x8xf32>, %v: tensor<8xf32>):\n"
+           "%n = " +
+               product +
+               "kernel.return %n : tensor<?x8xf32>\n"
+               "} : (tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>, "
+               "tensor<8xf32>) -> tensor<?x8xf32>\n"
+               "kernel.return %z : tensor<?x8xf32>\n"
+               "} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>",
+           {.rows = 1, .context = 1});
+  EXPECT_EQ(step, (Cost{.weightBytes = 3 * one.weightBytes,
+                        .inputBytes = 3 * one.inputBytes,
+                        .outputBytes = 3 * one.outputBytes,
+                        .flops = 3 * one.flops}));
 }
 
 } // namespace

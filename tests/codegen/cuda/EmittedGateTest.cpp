@@ -135,6 +135,36 @@ std::vector<GateCase> cases() {
   return all;
 }
 
+class ResidentGateTest : public testing::TestWithParam<const char *> {};
+
+TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
+  const auto logs = CompileLogs::open();
+  if (!logs.ok())
+    LLAMAC_SKIP(logs.status().message());
+  constexpr const char *gpu = "sm_90a", *kernel = "resident_step";
+  const EmittedModel model(GetParam(), gpu, "keep", nullptr, "on");
+  const std::string source = model.source(kernel);
+  const auto log =
+      logs->compile(cudaSource(kernel, source), gpu, {}, WantsSass::Yes);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_EQ(log->kernels.size(), 1u);
+  EXPECT_EQ(complaintOf(*log), "");
+  EXPECT_EQ(missingShared(log->kernels.front(), source, *findGpuSpec(gpu)), "");
+  const Sass sass = parseSass(log->sass);
+  EXPECT_EQ(brokenSassRules(kernel, source, sass), "");
+  // The barrier of the steps is there.
+  EXPECT_GT(sass.count("MEMBAR"), 0u);
+}
+
+std::vector<const char *> residentShapes() {
+  if (!isExhaustive())
+    return {"llama-3.2-1b", "llama-3.1-8b"};
+  return {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b",
+          "llama-2-7b",   "smollm2-135m", "qwen2.5-1.5b"};
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ResidentGateTest,
+                         testing::ValuesIn(residentShapes()));
 INSTANTIATE_TEST_SUITE_P(Shapes, EmittedGateTest, testing::ValuesIn(cases()));
 
 } // namespace

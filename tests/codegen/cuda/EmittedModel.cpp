@@ -21,8 +21,8 @@
 namespace llamac {
 
 EmittedModel::EmittedModel(const std::string &shape, const std::string &gpu,
-                           const std::string &weights,
-                           const char *withoutPass) {
+                           const std::string &weights, const char *withoutPass,
+                           const char *residentStep) {
   const std::filesystem::path model =
       std::filesystem::path(LLAMAC_SHAPES) / shape;
   auto opened = openConfig(
@@ -35,6 +35,7 @@ EmittedModel::EmittedModel(const std::string &shape, const std::string &gpu,
   options.target = "cuda";
   options.gpu = gpu;
   options.weightFormat = weights;
+  options.residentStep = residentStep;
   if (withoutPass)
     options.skipPasses = {withoutPass};
   auto created = Compilation::create(*checkpoint, options);

@@ -20,10 +20,11 @@ namespace llamac {
 class EmittedModel {
 public:
   /// `shape` is a folder of tests/compiler/Inputs/shapes; `withoutPass` is left
-  /// out of the pipeline.
+  /// out of the pipeline; `residentStep` as CompileOptions has it.
   EmittedModel(const std::string &shape, const std::string &gpu,
                const std::string &weights = "keep",
-               const char *withoutPass = nullptr);
+               const char *withoutPass = nullptr,
+               const char *residentStep = "off");
 
   mlir::ModuleOp module() const { return compilation->module(); }
   /// The names of all kernels, in order.

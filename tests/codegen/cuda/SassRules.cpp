@@ -156,17 +156,38 @@ static int exponentialsBesideProducts(const Sass &sass) {
   return most;
 }
 
+/// Whether an instruction orders accesses for the whole GPU.
+static bool ordersGpu(const SassInstruction &at) {
+  return at.is("MEMBAR") && !absl::StrContains(at.opcode, "CTA");
+}
+
+/// A resident step orders them where it ends, behind all products and
+/// attention: in no loop over layers or depth. Its loops have too many ways out
+/// to be told apart, so this goes by where instructions stand.
+static std::string ordersAheadOfProducts(const Sass &sass) {
+  size_t first = sass.instructions.size(), last = 0;
+  for (size_t i = 0; i < sass.instructions.size(); ++i) {
+    const SassInstruction &at = sass.instructions[i];
+    if (ordersGpu(at))
+      first = std::min(first, i);
+    if (at.is("UBLKCP") || at.is("HMMA"))
+      last = i;
+  }
+  return first < last ? "MEMBAR ahead of a product or attention\n" : "";
+}
+
 std::string brokenSassRules(const std::string &kernel,
                             const std::string &source, const Sass &sass) {
   std::string broken;
   for (const char *local : {"LDL", "STL"})
     if (const size_t count = sass.count(local))
       absl::StrAppend(&broken, count, " ", local, ": local memory\n");
+  if (absl::StartsWith(kernel, "resident"))
+    return broken + ordersAheadOfProducts(sass);
   for (const SassLoop &loop : sass.loops)
     for (size_t i : loop)
       if (const SassInstruction &at = sass.instructions[i];
-          at.is("MEMBAR") && !absl::StrContains(at.opcode, "CTA") &&
-          !isBesideProduct(sass, loop, i))
+          ordersGpu(at) && !isBesideProduct(sass, loop, i))
         absl::StrAppend(&broken, at.opcode, " in a loop\n");
   if (sass.count("ACQBULK") > 0)
     for (const SassInstruction *at : sass.before("ACQBULK"))

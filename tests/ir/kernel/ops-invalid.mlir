@@ -1304,3 +1304,71 @@ module attributes {kernel.target = #kernel.target<name = "cpu", context_size = 0
 
 // expected-error @below {{#kernel.target of sim expects an isa of fast, checked or hostile-rounding, got avx2}}
 module attributes {kernel.target = #kernel.target<name = "sim", context_size = 64, isa = "avx2">} {}
+
+// -----
+
+func.func @no_phase(%x: tensor<?x8xf32>) {
+  %0 = kernel.resident %x phases {
+  ^bb0(%y: tensor<?x8xf32>):
+    // expected-error @below {{'arith.constant' op is no phase of a resident step}}
+    %z = arith.constant 1.0 : f32
+    kernel.return %y : tensor<?x8xf32>
+  } : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @other_results(%x: tensor<?x8xf32>) {
+  %0 = kernel.resident %x phases {
+  ^bb0(%y: tensor<?x8xf32>):
+    // expected-error @below {{'kernel.return' op gives 'tensor<?x8xf32>', expected 'tensor<?x9xf32>'}}
+    kernel.return %y : tensor<?x8xf32>
+  } : (tensor<?x8xf32>) -> tensor<?x9xf32>
+  return
+}
+
+// -----
+
+func.func @uneven_layers(%x: tensor<?x8xf32>, %w: tensor<8xf32>) {
+  %0 = kernel.resident %x, %w phases {
+  ^bb0(%y: tensor<?x8xf32>, %u: tensor<8xf32>):
+    // expected-error @below {{'kernel.layers' op has 3 operands for each of 2 layers}}
+    %z = kernel.layers 2 shared() carried(%y) each(%u, %u, %u) {
+    ^bb0(%h: tensor<?x8xf32>, %v: tensor<8xf32>):
+      kernel.return %h : tensor<?x8xf32>
+    } : (tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    kernel.return %z : tensor<?x8xf32>
+  } : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @layers_of_other_types(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %u: tensor<4xf32>) {
+  %0 = kernel.resident %x, %w, %u phases {
+  ^bb0(%y: tensor<?x8xf32>, %a: tensor<8xf32>, %b: tensor<4xf32>):
+    // expected-error @below {{'kernel.layers' op has 'tensor<4xf32>' for layer 1, but 'tensor<8xf32>' for layer 0}}
+    %z = kernel.layers 2 shared() carried(%y) each(%a, %b) {
+    ^bb0(%h: tensor<?x8xf32>, %v: tensor<8xf32>):
+      kernel.return %h : tensor<?x8xf32>
+    } : (tensor<?x8xf32>, tensor<8xf32>, tensor<4xf32>) -> tensor<?x8xf32>
+    kernel.return %z : tensor<?x8xf32>
+  } : (tensor<?x8xf32>, tensor<8xf32>, tensor<4xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @carries_another_type(%x: tensor<?x8xf32>, %w: tensor<?x4xf32>) {
+  %0 = kernel.resident %x, %w phases {
+  ^bb0(%y: tensor<?x8xf32>, %a: tensor<?x4xf32>):
+    // expected-error @below {{'kernel.layers' op takes 'tensor<?x8xf32>' for the first layer, and gives others}}
+    %z = kernel.layers 2 shared(%a) carried(%y) each() {
+    ^bb0(%b: tensor<?x4xf32>, %h: tensor<?x8xf32>):
+      kernel.return %b : tensor<?x4xf32>
+    } : (tensor<?x4xf32>, tensor<?x8xf32>) -> tensor<?x4xf32>
+    kernel.return %z : tensor<?x4xf32>
+  } : (tensor<?x8xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return
+}

@@ -208,3 +208,24 @@ func.func @collectives(%tokens: tensor<?xi32>, %table: tensor<52x8xbf16>, %rank:
   %2 = kernel.all_gather %x over 2 : (tensor<?x8xf32>) -> tensor<?x16xf32>
   return
 }
+
+// CHECK-LABEL: func.func @resident
+func.func @resident(%x: tensor<?x8xf32>, %positions: tensor<?xi32>, %a: tensor<8xf32>, %b: tensor<8xf32>) {
+  // CHECK: %{{.*}} = kernel.resident %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} phases {
+  // CHECK-NEXT: ^bb0(
+  // CHECK-NEXT: %{{.*}} = kernel.layers 2 shared(%{{.*}}) carried(%{{.*}}) each(%{{.*}}, %{{.*}}) {
+  // CHECK: kernel.return %{{.*}} : tensor<?x8xf32>
+  // CHECK-NEXT: } : (tensor<?xi32>, tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  // CHECK-NEXT: kernel.return %{{.*}} : tensor<?x8xf32>
+  // CHECK-NEXT: } : (tensor<?x8xf32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %0 = kernel.resident %x, %positions, %a, %b phases {
+  ^bb0(%y: tensor<?x8xf32>, %p: tensor<?xi32>, %c: tensor<8xf32>, %d: tensor<8xf32>):
+    %z = kernel.layers 2 shared(%p) carried(%y) each(%c, %d) {
+    ^bb0(%q: tensor<?xi32>, %h: tensor<?x8xf32>, %w: tensor<8xf32>):
+      %n = kernel.rms_norm %h, %w {eps = 1.0e-5 : f64} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+      kernel.return %n : tensor<?x8xf32>
+    } : (tensor<?xi32>, tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    kernel.return %z : tensor<?x8xf32>
+  } : (tensor<?x8xf32>, tensor<?xi32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return
+}

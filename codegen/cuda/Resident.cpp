@@ -1,0 +1,465 @@
+//===- Resident.cpp - The kernel of a whole step --------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The launch's operands are one table of addresses: those of the op, of which
+// the layers' stand layer by layer, then the page table, the counters, the
+// logits and the tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cuda/Resident.h"
+
+#include "codegen/SourceText.h"
+#include "codegen/cuda/ConfigFields.h"
+#include "codegen/cuda/Configs.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace llamac {
+
+static std::string formatted(const llvm::formatv_object_base &text) {
+  return text.str();
+}
+template <typename... Args>
+static std::string textOf(const char *pattern, const Args &...args) {
+  return formatted(llvm::formatv(pattern, args...));
+}
+
+/// The words that the values of `op` take, as the row of its first result has
+/// them: those of query, key and value lie together.
+static int64_t wordsOf(Operation *op) {
+  if (auto qkv = dyn_cast<kernel::QkvOp>(op))
+    return rowsOf(qkv.getQueryWeight()) + rowsOf(qkv.getKeyWeight()) +
+           rowsOf(qkv.getValueWeight());
+  return widthOf(op->getResult(0));
+}
+
+namespace {
+
+/// The phases of a step, in order.
+struct Phases {
+  kernel::ResidentOp step;
+  kernel::EmbedOp embed;
+  kernel::LayersOp layers;
+  SmallVector<Operation *> ofLayer;
+  kernel::MatmulOp head;
+  kernel::SampleOp sample;
+
+  explicit Phases(kernel::ResidentOp step) : step(step) {
+    Block &body = step.getBody().front();
+    for (Operation &op : body.without_terminator())
+      llvm::TypeSwitch<Operation *>(&op)
+          .Case([&](kernel::EmbedOp op) { embed = op; })
+          .Case([&](kernel::LayersOp op) { layers = op; })
+          .Case([&](kernel::MatmulOp op) { head = op; })
+          .Case([&](kernel::SampleOp op) { sample = op; });
+    if (layers)
+      for (Operation &op : layers.getBody().front().without_terminator())
+        ofLayer.push_back(&op);
+  }
+
+  /// Whether they are one embedding, layers, a product and sampling.
+  bool areAll() {
+    return embed && layers && head && sample &&
+           std::distance(step.getBody().front().begin(),
+                         step.getBody().front().end()) == 5;
+  }
+
+  SmallVector<Operation *> products() {
+    SmallVector<Operation *> list;
+    llvm::copy_if(ofLayer, std::back_inserter(list), hasProducts);
+    list.push_back(head);
+    return list;
+  }
+
+  SmallVector<kernel::AttentionOp> attentions() {
+    SmallVector<kernel::AttentionOp> list;
+    for (Operation *op : ofLayer)
+      if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+        list.push_back(attention);
+    return list;
+  }
+
+  /// Whether the layers have another one each.
+  bool isEach(Value value) {
+    auto argument = cast<BlockArgument>(value);
+    return argument.getOwner() == &layers.getBody().front() &&
+           argument.getArgNumber() >=
+               layers.getShared().size() + layers.getCarried().size();
+  }
+
+  /// The number of `value` among the op's operands; of a value of the layers,
+  /// of the first one.
+  int operand(Value value) {
+    auto argument = cast<BlockArgument>(value);
+    if (argument.getOwner() == &step.getBody().front())
+      return static_cast<int>(argument.getArgNumber());
+    const auto shared = layers.getShared().size();
+    const auto carried = shared + layers.getCarried().size();
+    if (argument.getArgNumber() < shared)
+      return operand(layers.getShared()[argument.getArgNumber()]);
+    return operand(layers.getEach()[argument.getArgNumber() - carried]);
+  }
+};
+
+} // namespace
+
+/// Why there is no phase for `op` of a layer, or the product behind them; empty
+/// where there is.
+static std::string whyNoPhase(Operation *op, bool isHead,
+                              const CudaTargetOptions &options) {
+  if (auto attention = dyn_cast<kernel::AttentionOp>(op)) {
+    if (attention.getConfigAttr().getFamily() !=
+        kernel::AttentionFamily::Merged)
+      return "attention is not split";
+    if (!attention.getQuery().getDefiningOp<kernel::QkvOp>())
+      return "attention reads queries that no product makes";
+    if (attention.getKv().getType().getSize() > 128)
+      return "its heads are too large";
+    return "";
+  }
+  if (!isa<kernel::MatmulOp, kernel::QkvOp>(op))
+    return textOf("{0} is no phase of one", op->getName());
+  if (!streams(op, options))
+    return "a product does not stream";
+  const cuda::StreamConfig config = streamConfig(op, options);
+  if (cuda::streamsByMma(config))
+    return "weights of " +
+           llama::elementTypeName(
+               cast<RankedTensorType>(weightsOf(op)[0].getType())
+                   .getElementType())
+               .str() +
+           " have no stream there";
+  // Outputs come in pairs, and are read four at a time.
+  const int unit = isHead ? 2 : 4;
+  for (const long part : config.parts)
+    if (part % unit != 0)
+      return textOf("a width of {0} is no multiple of {1}", part, unit);
+  return "";
+}
+
+static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
+                                           const CudaTargetOptions &options);
+
+std::string whyNotResident(kernel::ResidentOp op,
+                           const CudaTargetOptions &options) {
+  if (options.gpu.tier != KernelTier::Sm90)
+    return textOf("{0} has none", options.gpu.name);
+  Phases phases(op);
+  if (!phases.areAll() || !phases.embed.getCosSin() || phases.embed.getRank())
+    return "it is not an embedding, layers, a product and sampling";
+  if (widthOf(phases.sample.getLogits()) > maxSampledWidth ||
+      widthOf(phases.sample.getLogits()) % 2 != 0)
+    return "its logits cannot be sampled";
+  if (widthOf(phases.embed.getResult()) % 4 != 0)
+    return "its widths are no multiples of 4";
+  if (phases.products().size() > cuda::residentProducts)
+    return "it has too many products";
+  if (phases.attentions().size() != 1)
+    return "a layer has more than one attention";
+  for (Operation *phase : phases.ofLayer)
+    if (std::string why = whyNoPhase(phase, /*isHead=*/false, options);
+        !why.empty())
+      return why;
+  if (std::string why = whyNoPhase(phases.head, /*isHead=*/true, options);
+      !why.empty())
+    return why;
+  // The operands of the layers follow each other.
+  const OperandRange each = phases.layers.getEach();
+  for (auto [i, value] : llvm::enumerate(each))
+    if (phases.operand(value) != phases.operand(each[0]) + static_cast<int>(i))
+      return "its layers share what they are given";
+  if (residentConfig(op, options).stages < 2)
+    return "its inputs leave no room for weights in shared memory";
+  return "";
+}
+
+/// The config of `op`, for any number of stages. Beside what lives through a
+/// step, registers hold the queries of small heads alone.
+static cuda::AttentionConfig
+residentAttention(kernel::AttentionOp op, const CudaTargetOptions &options) {
+  cuda::AttentionConfig config = attentionConfigOf(op, options);
+  config.sharedQueries = config.kv.headSize > 64;
+  return config;
+}
+
+/// Without the stages.
+static cuda::ResidentConfig
+configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
+  cuda::ResidentConfig config{
+      .layers = static_cast<int>(phases.layers.getCount()),
+      .layerPointers = static_cast<int>(phases.layers.getEachOfLayer()),
+      .wordsBefore = static_cast<long>(wordsOf(phases.embed)),
+      .blocks = options.gpu.multiprocessors};
+  int64_t area = 0;
+  for (Operation *op : phases.products()) {
+    cuda::ResidentProduct &product = config.products[config.count++];
+    product.stream = streamConfig(op, options);
+    for (auto [i, weight] : llvm::enumerate(weightsOf(op)))
+      product.matrices[i] = phases.operand(weight);
+    area = std::max<int64_t>(
+        area, cuda::roundUp(product.stream.product.depth, 32 * 8) * 4);
+  }
+  config.layerEnd = config.count - 1;
+  for (Operation *op : phases.ofLayer)
+    config.layerWords += wordsOf(op);
+  for (kernel::AttentionOp op : phases.attentions()) {
+    cuda::AttentionConfig attention = residentAttention(op, options);
+    config.headSize = static_cast<int>(attention.kv.headSize);
+    attention.stages = 1;
+    config.partialWords = cuda::residentPartialWords(attention);
+    area = std::max<int64_t>(area, cuda::residentAttentionBytes(attention));
+  }
+  constexpr int64_t samplingBytes = 28 * 1024; // SampleMemory.
+  config.areaBytes =
+      static_cast<int>(cuda::roundUp(std::max(area, samplingBytes), 128));
+  return config;
+}
+
+/// A stage has whole turns of a warp for each row; of two sizes that is taken
+/// which makes the larger ring.
+static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
+                                           const CudaTargetOptions &options) {
+  Phases phases(op);
+  constexpr int declared =
+      1024; // arrivesLast() has a word, then comes the rest.
+  cuda::ResidentConfig best = configWithoutStages(phases, options);
+  best.stages = 0;
+  for (const int stageBytes : {8192, 4096}) {
+    cuda::ResidentConfig config = configWithoutStages(phases, options);
+    config.stageBytes = stageBytes;
+    config = cuda::withStages(config, options.gpu.blockSharedBytes - declared);
+    if (config.stages * config.stageBytes > best.stages * best.stageBytes)
+      best = config;
+  }
+  return best;
+}
+
+/// With as many tiles of keys at a time as the area holds.
+static cuda::AttentionConfig attentionOf(kernel::AttentionOp op,
+                                         const cuda::ResidentConfig &config,
+                                         const CudaTargetOptions &options) {
+  cuda::AttentionConfig attention = residentAttention(op, options);
+  do
+    if (cuda::residentAttentionBytes(attention) <= config.areaBytes)
+      return attention;
+  while (--attention.stages > 1);
+  return attention;
+}
+
+int64_t residentPhases(kernel::ResidentOp op) {
+  Phases phases(op);
+  return static_cast<int64_t>(phases.layers.getCount() *
+                              phases.ofLayer.size()) +
+         1;
+}
+
+bool isResident(Operation *op) { return isa<kernel::ResidentOp>(op); }
+
+cuda::LaunchShape residentShape(Operation *op,
+                                const CudaTargetOptions &options) {
+  return cuda::launchShape(
+      residentConfig(cast<kernel::ResidentOp>(op), options));
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Writes the kernel of one step.
+class ResidentWriter {
+public:
+  ResidentWriter(kernel::ResidentOp op, const CudaTargetOptions &options)
+      : phases(op), options(options), config(residentConfig(op, options)) {}
+
+  CudaKernelText write();
+
+private:
+  /// The address of operand `index` of the op, or of what a launch has besides.
+  static std::string address(StringRef type, int64_t index) {
+    return textOf("static_cast<{0} *>(table.at[{1}])", type, index);
+  }
+  std::string address(StringRef type, Value value) {
+    const int index = phases.operand(value);
+    if (!phases.isEach(value))
+      return address(type, index);
+    return textOf("static_cast<{0} *>(table.at[{1} + {2} * layer])", type,
+                  index, config.layerPointers);
+  }
+
+  /// The row of words that `value` is.
+  std::string rowOf(Value value) const { return rows.lookup(value); }
+  void declare(Operation *op, const std::string &name, int64_t offset);
+
+  std::string inputOf(Value input, Value norm, FloatAttr eps);
+  void writeProduct(Operation *op, int number);
+  void writeAttention(kernel::AttentionOp op);
+  void writeLayer();
+
+  Phases phases;
+  const CudaTargetOptions &options;
+  const cuda::ResidentConfig config;
+  CudaKernelText text;
+  llvm::DenseMap<Value, std::string> rows;
+  int functors = 0;
+};
+
+} // namespace
+
+std::string ResidentWriter::inputOf(Value input, Value norm, FloatAttr eps) {
+  const int64_t depth = widthOf(input);
+  if (!norm)
+    return textOf("WordInput<{0}>{{{1}}", depth, rowOf(input));
+  return textOf("WordNorm<{0}>{{{1}, {2}, {3}f}", depth, rowOf(input),
+                address("const float", norm), literal(eps.getValueAsDouble()));
+}
+
+void ResidentWriter::writeProduct(Operation *op, int number) {
+  if (auto qkv = dyn_cast<kernel::QkvOp>(op)) {
+    const std::string kv = textOf("kv{0}", number);
+    text.parts +=
+        textOf("constexpr KvConfig {0}{1};\n", kv,
+               configText(kvConfig(cast<llama::KVType>(qkv.getKv().getType()),
+                                   options)));
+    std::string biases;
+    if (!qkv.getBiases().empty()) {
+      biases = ", .biases = {";
+      for (Value bias : qkv.getBiases())
+        biases += address("const float", bias) + ", ";
+      biases += "}";
+    }
+    text.body += textOf(
+        "step.product<{0}>({1}, QkvWords<{2}, {3}{4}>{{.part = QkvPart::Query, "
+        ".cosSin = step.cosSin(), .out = {5}{6}});\n",
+        number, inputOf(qkv.getInput(), qkv.getNorm(), qkv.getEpsAttr()), kv,
+        widthOf(qkv.getRotated()), biases.empty() ? "" : ", true",
+        rowOf(qkv.getRotated()), biases);
+    return;
+  }
+  auto product = cast<kernel::MatmulOp>(op);
+  const bool isHead = op == phases.head;
+  const std::string functor = textOf("Epilogue{0}", number);
+  text.parts +=
+      functorText(functor, product.getEpilogue(), product.getExtras(), "extra",
+                  std::to_string(widthOf(product.getResult())),
+                  cudaFunctorStyle, isHead ? "float *" : "WordRow", "WordRow");
+  std::string args;
+  for (Value extra : product.getExtras())
+    args += (cast<ShapedType>(extra.getType()).getRank() == 1
+                 ? address("const float", extra)
+                 : rowOf(extra)) +
+            ", ";
+  std::string epilogue = textOf("{0}{{{1}{2}}", functor, args,
+                                isHead ? "logits" : rowOf(product.getResult()));
+  if (isHead)
+    epilogue = textOf("step.findsFirst({0})", epilogue);
+  text.body += textOf(
+      "step.product<{0}>({1}, {2});\n", number,
+      inputOf(product.getInput(), product.getNorm(), product.getEpsAttr()),
+      epilogue);
+}
+
+void ResidentWriter::writeAttention(kernel::AttentionOp op) {
+  const std::string name = textOf("attention{0}", functors++);
+  text.parts += textOf("constexpr AttentionConfig {0}{1};\n", name,
+                       configText(attentionOf(op, config, options)));
+  const auto inputs = phases.step.getInputs().size();
+  auto qkv = op.getQuery().getDefiningOp<kernel::QkvOp>();
+  text.body += textOf("step.attend<{0}>(layer, {1}, {2}, {3}, {4});\n", name,
+                      rowOf(op.getQuery()), address("void", qkv.getKv()),
+                      address("const int", static_cast<int64_t>(inputs)),
+                      rowOf(op.getResult()));
+}
+
+/// Declares the row of the words of `op`, `offset` words on in its layer.
+void ResidentWriter::declare(Operation *op, const std::string &name,
+                             int64_t offset) {
+  text.body +=
+      textOf("const WordRow {0} = step.ofLayer(layer, {1});\n", name, offset);
+  rows[op->getResult(0)] = name;
+}
+
+void ResidentWriter::writeLayer() {
+  kernel::LayersOp layers = phases.layers;
+  Block &body = layers.getBody().front();
+  llvm::DenseMap<Value, int64_t> offsets;
+  int64_t words = 0;
+  for (Operation *op : phases.ofLayer) {
+    offsets[op->getResult(0)] = words;
+    words += wordsOf(op);
+  }
+  text.body +=
+      textOf("for (int layer = 0; layer < config.layers; ++layer) {{\n");
+  Operation *end = body.getTerminator();
+  for (auto [i, first] : llvm::enumerate(layers.getCarried())) {
+    const std::string name = textOf("before{0}", i);
+    text.body += textOf("const WordRow {0} = layer == 0 ? {1} : "
+                        "step.ofLayer(layer - 1, {2});\n",
+                        name, rowOf(first), offsets.at(end->getOperand(i)));
+    rows[body.getArgument(layers.getShared().size() + i)] = name;
+  }
+  for (auto [i, op] : llvm::enumerate(phases.ofLayer))
+    declare(op, textOf("x{0}", i), offsets.at(op->getResult(0)));
+  int number = 0;
+  for (Operation *op : phases.ofLayer)
+    if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+      writeAttention(attention);
+    else
+      writeProduct(op, number++);
+  text.body += "}\n";
+  for (size_t i = 0; i < layers.getCarried().size(); ++i)
+    rows[layers.getResult(i)] = textOf("step.ofLayer(config.layers - 1, {0})",
+                                       offsets.at(end->getOperand(i)));
+}
+
+CudaKernelText ResidentWriter::write() {
+  kernel::EmbedOp embed = phases.embed;
+  const auto inputs = static_cast<int64_t>(phases.step.getInputs().size());
+  const int64_t counters = inputs + 1, logits = inputs + 2, tokens = inputs + 3;
+  text.table = tokens + 1;
+  text.parts = "constexpr ResidentConfig config" + configText(config) + ";\n";
+  text.parts += "constexpr EmbedConfig embedding" +
+                configText(cuda::EmbedConfig{
+                    .format = deviceWeightOf(embed.getTable()).format,
+                    .tokens = rowsOf(embed.getTable()),
+                    .width = widthOf(embed.getTable())}) +
+                ";\n";
+  text.parts += frequenciesText(embed.getFrequenciesAttr(), "__device__ ");
+  text.body = textOf(
+      "auto *logits = {0};\n"
+      "ResidentStep<config> step(table.at, {1}, steps);\n"
+      "do {{\n"
+      "const WordRow embedded = step.before(0);\n"
+      "step.begin<embedding>({2}, {3}, {4}, {5}, frequencies, embedded);\n",
+      address("float", logits), address("unsigned", counters),
+      address("const int", embed.getTokens()),
+      address("const int", embed.getPositions()),
+      address("const int", phases.attentions()[0].getSequences()),
+      address("const void", embed.getTable()));
+  rows[embed.getResult()] = "embedded";
+  writeLayer();
+  writeProduct(phases.head, config.layerEnd);
+  text.body +=
+      textOf("} while (step.end<{0}>(logits, {1}, {2}));\n"
+             "step.finish();",
+             widthOf(phases.sample.getLogits()),
+             address("const SamplingParams", phases.sample.getParams()),
+             address("int", tokens));
+  return std::move(text);
+}
+
+CudaKernelText residentText(Operation *op, const CudaTargetOptions &options) {
+  return ResidentWriter(cast<kernel::ResidentOp>(op), options).write();
+}
+
+} // namespace llamac

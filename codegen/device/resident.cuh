@@ -1,0 +1,794 @@
+//===- resident.cuh - A step of one row in one launch -----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between the launches of a step memory idles: one drains, the next one fills.
+// Here a step is one launch, all of whose blocks run at the same time. The
+// weights of all its products are one stream through shared memory, which does
+// not stop where a product ends: each warp has a ring, as in stream.cuh, and
+// fills a stage that it has used with what it will need next, of whichever
+// product, while the block waits for the results of others.
+//
+// Those come as words (words.cuh). A unit of outputs u belongs to block u
+// modulo the grid, and within it to a warp, so that every block has a share of
+// every product; which they are does not decide any result's bits. Sums are
+// made in the order of stream.cuh, and attention by the code of attention.cuh:
+// the results are those of a step of launches, bit by bit.
+//
+// Memory order. A step ends in a barrier of all blocks, with release and
+// acquire, the only one that there is. What it orders:
+//
+//   keys and values   A step appends its own by plain stores and does not read
+//                     them again: attention takes them from words. Later steps
+//                     read what earlier ones have appended.
+//   words             Steps take two sets in turns. Behind the barrier that
+//   ends
+//                     a step no block reads its set any more, and all of them
+//                     clear it together; behind the next barrier it is used
+//                     again. So every read comes after the clear that is before
+//                     it, and every clear after all reads.
+//   logits            Plain stores ahead of the barrier, read behind it.
+//
+// Words, flags and candidates are 0 before a launch and after it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_CODEGEN_DEVICE_RESIDENT_CUH
+#define LLAMAC_CODEGEN_DEVICE_RESIDENT_CUH
+
+#include "llamac/attention.cuh"
+#include "llamac/gemv.cuh"
+#include "llamac/resident_config.h"
+#include "llamac/rowwise.cuh"
+#include "llamac/sampling.cuh"
+#include "llamac/stream.cuh"
+#include "llamac/words.cuh"
+
+#if LLAMAC_HAS_SM90
+
+namespace llamac::cuda {
+
+/// The input of a product: a row of words, as it is or under RMSNorm.
+template <long depth> struct WordInput {
+  static constexpr bool normalises = false;
+  WordRow row;
+};
+template <long depth> struct WordNorm {
+  static constexpr bool normalises = true;
+  WordRow row;
+  const float *gain; ///< [depth].
+  float eps;
+
+  LLAMAC_DEVICE float scale(float sumOfSquares) const {
+    return normScale<depth>(sumOfSquares, eps);
+  }
+};
+
+/// What a product of query, key and value makes is words, one behind the other:
+/// the rotated query, of `width`, the rotated key and the value.
+template <KvConfig kv, long width, bool biased = false> struct QkvWords {
+  QkvPart part;
+  const float *cosSin; ///< [headSize / 2][cos, sin].
+  WordRow out;
+  const float *biases[3] = {};
+
+  LLAMAC_DEVICE void operator()(long, long column, F32x2 acc) const {
+    const long ahead = part == QkvPart::Query ? 0
+                       : part == QkvPart::Key
+                           ? width
+                           : width + kv.kvHeads * kv.headSize;
+    storePair(out.words + ahead + column,
+              withBiasRotated<kv, biased>(part, column, acc, biases, cosSin));
+  }
+};
+template <KvConfig kv, long width, bool biased>
+LLAMAC_DEVICE QkvWords<kv, width, biased>
+epilogueOfPart(QkvWords<kv, width, biased> epilogue, int part) {
+  epilogue.part = static_cast<QkvPart>(part);
+  return epilogue;
+}
+
+/// An epilogue that also remembers the first token, by the order of
+/// sampling.cuh, of the pairs of logits that its lane gets.
+template <class Epilogue> struct FindsFirst {
+  Epilogue epilogue;
+  Ranked *first;
+
+  template <class... Acc>
+  LLAMAC_DEVICE void operator()(long row, long column, Acc... acc) const {
+    const F32x2 pair = epilogue(row, column, acc...);
+    consider(column, pair.x);
+    consider(column + 1, pair.y);
+  }
+
+private:
+  LLAMAC_DEVICE void consider(long id, float logit) const {
+    const Ranked own{rankOfLogit(logit), static_cast<uint32_t>(id)};
+    // Ids ascend, so that the first of equals stays.
+    if (own.rank < first->rank)
+      *first = own;
+  }
+};
+
+/// A split of attention whose queries, key and value are words, and whose
+/// results are. All warps of a team come.
+template <AttentionConfig config> struct SplitInWords {
+  static constexpr int head = config.kv.headSize;
+  static constexpr int partial = attentionPartialFloats(config);
+  static constexpr int group = attentionGroup(config);
+  static constexpr int team = attentionWarps * 32;
+  static constexpr bool bringsKey = true;
+  static LLAMAC_DEVICE void sync() { barrierSync(1, team); }
+
+  const KvCache<config.kv> &cache;
+  const RowSplit &of;
+  const uint32_t *qkv; ///< As QkvWords has them.
+  WordRow out;
+  uint32_t *partials; ///< [splits][heads][partial].
+  float *shared;      ///< residentQueryFloats(config).
+  int firstHead;
+  int heads; ///< Of the tile.
+
+  LLAMAC_DEVICE SplitInWords(const KvCache<config.kv> &cache,
+                             const RowSplit &of, const uint32_t *qkv,
+                             WordRow out, uint32_t *partials, float *shared)
+      : cache(cache), of(of), qkv(qkv), out(out), partials(partials),
+        shared(shared),
+        firstHead(of.kvHead * group + of.headTile * warpVectors),
+        heads(minOf<int>(group - of.headTile * warpVectors, warpVectors)) {}
+
+  LLAMAC_DEVICE bool hasKey() const { return of.split == of.splits - 1; }
+  LLAMAC_DEVICE float *ownKey() const { return shared + heads * head; }
+
+  /// Brings the queries, and the row's key and value where they are in the
+  /// split.
+  LLAMAC_DEVICE void begin() const {
+    static_assert(head % 4 == 0);
+    constexpr long width = config.heads * head;
+    constexpr long kvWidth = config.kv.kvHeads * head;
+    const int queries = heads * (head / 4);
+    const int fours = queries + (hasKey() ? 2 * (head / 4) : 0);
+    for (int i = threadIdx.x; i < fours; i += team) {
+      const int inKey =
+          i - queries; // Of key and value, where it is not below 0.
+      const long at =
+          inKey < 0 ? firstHead * head + 4 * i
+                    : width + of.kvHead * head +
+                          (inKey < head / 4 ? 4 * inKey
+                                            : kvWidth + 4 * (inKey - head / 4));
+      Words4 words[1];
+      awaitFours(words, [&](int) { return qkv + at; });
+      Vec<float, 4> values;
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        values[j] = valueOf(words[0][j]);
+      vectorAt<Vec<float, 4>>(shared + 4 * i) = values;
+    }
+    sync();
+  }
+  LLAMAC_DEVICE const float *query(int vector) const {
+    return shared + vector * head;
+  }
+
+  /// Puts the row's key and value into the tile of keys, and appends them.
+  LLAMAC_DEVICE void bringKey(unsigned char *keyRow,
+                              unsigned char *valueRow) const {
+    for (int i = threadIdx.x; i < head; i += team) {
+      // Pairs of the key, then those of the value.
+      const bool isValue = i >= head / 2;
+      const int d = 2 * (isValue ? i - head / 2 : i);
+      const F32x2 pair = load2(ownKey() + (isValue ? head : 0) + d);
+      const uint32_t packed = packKv<config.kv.format>(pair.x, pair.y);
+      vectorAt<uint32_t>((isValue ? valueRow : keyRow) + 2 * d) = packed;
+      if (of.headTile == 0)
+        vectorAt<uint32_t>(cache.key(of.sequence, of.position, of.kvHead) +
+                           (isValue ? kvPlaneElements(config.kv) : 0) + d) =
+            packed;
+    }
+  }
+
+  LLAMAC_DEVICE void store(int vector, int d, F32x2 value) const {
+    storePair(out.words + (firstHead + vector) * head + d, value);
+  }
+  LLAMAC_DEVICE void storePartial(int vector, int d, F32x2 value) const {
+    storePair(partials + of.split * residentSplitWords(config) +
+                  (firstHead + vector) * partial + d,
+              value);
+  }
+  /// Another warp merges.
+  LLAMAC_DEVICE void merge() const { sync(); }
+};
+
+/// A launch of launchShape(config), all of whose blocks run at the same time,
+/// of any number of blocks up to config.blocks.
+template <ResidentConfig config> class ResidentStep {
+  using Shared = ResidentShared<config>;
+  using Four = Vec<float, 4>;
+  static constexpr int stages = config.stages;
+  static constexpr long setWords = residentSetWords(config);
+  static_assert(sizeof(Shared) == residentSharedBytes(config));
+  static_assert(stages >= 2 && config.stageBytes % 2048 == 0);
+
+  template <int number> struct Product {
+    static constexpr StreamConfig stream = config.products[number].stream;
+    static constexpr GemvConfig gemv = stream.product;
+    static constexpr int weights = gemv.weights;
+    static constexpr int outputs = gemv.outputsPerWarp;
+    static constexpr uint32_t rowBytes = streamRowBytes(stream);
+    static constexpr uint32_t segment = residentSegment(config, stream);
+    static constexpr uint32_t turnBytes = 32 * 16;
+    static constexpr bool isOfLayer =
+        number >= config.layerBegin && number < config.layerEnd;
+    using Units = StreamUnits<stream, divideUp(rowBytes, segment)>;
+    static constexpr uint32_t segments = Units::segments;
+    static_assert(gemv.maxRows == 1 && outputs == 2 && Units::isWhole &&
+                  !streamsByMma(stream));
+    static_assert(weights == 1 || stream.parts[1] == 0);
+    static_assert(segment % 16 == 0 &&
+                  (segments == 1 || segment % turnBytes == 0));
+    static_assert(roundUp(gemv.depth, 32 * 8) * 4 <= config.areaBytes);
+  };
+
+public:
+  /// `table` has the addresses of the launch's operands, `words` its counters.
+  /// `steps` 0: one step whose token is not asked for.
+  LLAMAC_DEVICE ResidentStep(void *const *table, uint32_t *words, int steps)
+      : table(table), words(words), steps(steps), asked(maxOf(steps, 1)),
+        next{0, 0, firstUnit(), 0, 0} {
+    LLAMAC_SHARED_DYNAMIC(bytes);
+    shared = reinterpret_cast<Shared *>(bytes);
+    if (electLane()) {
+      for (int stage = 0; stage < stages; ++stage)
+        mbarrierInit(barrier(stage), 1);
+      mbarrierInitFence();
+    }
+    if (threadIdx.x == 0)
+      describeSources();
+    syncThreads();
+    settle();
+#pragma unroll 1
+    for (int stage = 0; stage < stages; ++stage)
+      fill(stage);
+  }
+
+  /// Begins a step: its cosines and sines come to shared memory, and the row of
+  /// its token becomes words. Below 0 stands for row 0.
+  template <EmbedConfig embed>
+  LLAMAC_DEVICE void begin(const int *tokens, const int *positions,
+                           const int *sequences, const void *embedding,
+                           const double *frequencies, WordRow out) {
+    if (step == 0)
+      token = tokens[0];
+    position = positions[step];
+    sequence = sequences[0];
+    first = notRanked();
+    syncThreads(); // The cosines of the step before are read.
+    for (int i = threadIdx.x; i < config.headSize / 2; i += residentThreads) {
+      const SineCosine of = sineCosine(double(position) * frequencies[i]);
+      store2(shared->cosSin + 2 * i,
+             {static_cast<float>(of.cosine), static_cast<float>(of.sine)});
+    }
+    using Weight = PackedWeight<embed.format>;
+    const Weight weight{static_cast<const uint8_t *>(embedding), embed.tokens,
+                        embed.width};
+    const long row = maxOf(token, 0);
+    for (int chunk = blockIdx.x + gridDim.x * threadIdx.x;
+         chunk < chunksOfRow(embed.format, embed.width);
+         chunk += gridDim.x * residentThreads) {
+      const auto held = weight.load(row, chunk);
+#pragma unroll
+      for (int four = 0; four < Weight::fours; ++four) {
+        const Four values = weightsOf(held, four);
+        Words4 bits;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          bits[i] = wordOf(values[i]);
+        storeRelaxed4(out.words + columnOfFour(embed.format, chunk, four),
+                      bits);
+      }
+    }
+  }
+
+  /// The row of words number `offset` ahead of the layers, of a layer, behind
+  /// the layers.
+  LLAMAC_DEVICE WordRow before(long offset) const {
+    return {setOf(step) + offset};
+  }
+  LLAMAC_DEVICE WordRow ofLayer(int layer, long offset) const {
+    return {setOf(step) + config.wordsBefore + layer * config.layerWords +
+            offset};
+  }
+  LLAMAC_DEVICE const float *cosSin() const { return shared->cosSin; }
+
+  /// An epilogue that gives logits, of which the first are remembered.
+  template <class Epilogue>
+  LLAMAC_DEVICE FindsFirst<Epilogue> findsFirst(const Epilogue &epilogue) {
+    return {epilogue, &first};
+  }
+
+  /// Product `number`, with its input and its epilogue.
+  template <int number, class Input, class Epilogue>
+  LLAMAC_DEVICE void product(const Input &input, const Epilogue &epilogue) {
+    using P = Product<number>;
+    using Staged = StagedInput<P::stream, Input>;
+    using Warp = GemvWarp<P::gemv, Staged>;
+    // Whoever makes a deep input is not done with all of it at once: a warp
+    // begins with three quarters of it.
+    constexpr uint32_t early = Input::normalises || P::segments < 4
+                                   ? P::segments
+                                   : P::segments * 3 / 4;
+    constexpr uint32_t floatsOfSegment =
+        P::segment / (P::rowBytes / P::gemv.depth);
+    uint32_t unit = firstUnit();
+    auto extrasAt = [&] {
+      const auto of = P::Units::unitOf(minOf(unit, P::Units::count - 1));
+      ExtrasOf<Epilogue> extras = {};
+      if (laneIndex() == 0 && unit < P::Units::count)
+        extras = extrasOf(epilogue, 0, of.first);
+      return extras;
+    };
+    ExtrasOf<Epilogue> extras = extrasAt();
+    syncThreads(); // What was in the area is read.
+    float squares = 0;
+    stage<number>(input, 0, minOf<long>(early * floatsOfSegment, P::gemv.depth),
+                  squares);
+    if constexpr (Input::normalises) {
+      squares = totalAcrossLanes<1>({squares});
+      if (laneIndex() == 0)
+        shared->squares[warpIndex()] = squares;
+    }
+    syncThreads();
+    Warp warp{Staged(area(), shared->squares, input)};
+    uint32_t segment = 0;
+    bool isStaged = early == P::segments;
+#pragma unroll 1
+    for (;;) {
+      const uint32_t end = isStaged ? P::segments : early;
+      if (unit < P::Units::count)
+#pragma unroll 1
+        for (; segment < end; ++segment)
+          take<number>(warp, segment);
+      if (!isStaged) {
+        stage<number>(input, early * floatsOfSegment, P::gemv.depth, squares);
+        syncThreads();
+        isStaged = true;
+        continue;
+      }
+      if (unit >= P::Units::count)
+        break;
+      const auto of = P::Units::unitOf(unit);
+      warp.finish(of.first, of.outputs, 1, epilogueOfPart(epilogue, of.part),
+                  [&](long, long) { return extras; });
+      segment = 0;
+      unit += stride();
+      extras = extrasAt();
+      warp.clear();
+    }
+  }
+
+  /// Attention of the row: queries, key and value at `qkv`, as QkvWords has
+  /// them, of layer `layer`, results to `out`.
+  template <AttentionConfig attention>
+  LLAMAC_DEVICE void attend(int layer, WordRow qkv, const void *pool,
+                            const int *pageTable, WordRow out) {
+    constexpr int headTiles = attentionHeadTiles(attention);
+    constexpr int tiles = attentionTiles(attention);
+    static_assert(residentAttentionBytes(attention) <= config.areaBytes);
+    static_assert(residentPartialWords(attention) <= config.partialWords);
+    const int splits = splitsOf(attention, tilesOfKeys(attention, position));
+    uint32_t *const partials = partialsOf(layer);
+    usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
+    float *const queries =
+        reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
+    syncThreads(); // What was in the area is read.
+    if (warpIndex() < attentionWarps) {
+      const KvCache<attention.kv> cache{
+          static_cast<uint16_t *>(const_cast<void *>(pool)), pageTable};
+#pragma unroll 1
+      for (int item = blockIdx.x; item < splits * tiles; item += gridDim.x) {
+        const int tile = item % tiles;
+        const RowSplit of{
+            0,      position,         sequence,        item / tiles,
+            splits, tile / headTiles, tile % headTiles};
+        attendSplit<attention>(cache,
+                               SplitInWords<attention>(cache, of, qkv.words,
+                                                       out, partials, queries),
+                               of, shared->area);
+      }
+    } else if (warpIndex() == attentionWarps && splits > 1) {
+      // The blocks at the other end have no split, if there are some.
+#pragma unroll 1
+      for (int vector = gridDim.x - 1 - blockIdx.x; vector < attention.heads;
+           vector += gridDim.x)
+        merge<attention>(partials, splits, vector, out,
+                         queries + residentQueryFloats(attention));
+    }
+  }
+
+  /// Ends a step with the token that params[step] chooses by `logits`, of
+  /// `width`, the first of which findsFirst() has found: it goes to out[step].
+  /// Whether another step follows.
+  template <long width>
+  LLAMAC_DEVICE bool end(const float *logits, const SamplingParams *params,
+                         int *out) {
+    static_assert(sizeof(SampleMemory) <= config.areaBytes);
+    const Ranked found = firstOfAll();
+    if (steps != 0) {
+      const SamplingParams param = params[step];
+      token = found.rank == 0 ? -1 : static_cast<int>(found.id);
+      const bool isDrawn = found.rank != 0 && param.temperature > 0;
+      if (isDrawn && blockIdx.x == 0) {
+        const SampledRow<width, residentThreads> row{
+            logits, *reinterpret_cast<SampleMemory *>(shared->area), 0, 0};
+        row.choose(found, param).sample(param, out + step);
+        syncThreads();
+        token = out[step];
+      }
+      if (!isDrawn && blockIdx.x == 0 && threadIdx.x == 0)
+        out[step] = token;
+      if (isDrawn && step + 1 < asked)
+        passToken();
+    }
+    clear();
+    return ++step < asked;
+  }
+
+  /// Behind the last step: the last block clears what the barriers have left.
+  LLAMAC_DEVICE void finish() {
+    if (!arrivesLast(counter(), gridDim.x))
+      return;
+    for (int i = threadIdx.x; i < 5 * config.blocks + 3; i += residentThreads)
+      flags()[i] = 0;
+  }
+
+private:
+  /// A stage of of weights: segment `segment` of unit `unit` of product
+  /// `product` of layer `layer` in step `step`.
+  struct Place {
+    int layer;
+    int product;
+    uint32_t unit;
+    uint32_t segment;
+    int step;
+  };
+
+  static LLAMAC_DEVICE uint32_t firstUnit() {
+    return blockIdx.x + gridDim.x * warpIndex();
+  }
+  static LLAMAC_DEVICE uint32_t stride() { return gridDim.x * streamWarps; }
+
+  LLAMAC_DEVICE uint64_t *barrier(int stage) const {
+    return &shared->barriers[warpIndex()][stage];
+  }
+  LLAMAC_DEVICE unsigned char *stageOf(int stage) const {
+    return shared->rings[warpIndex()][stage];
+  }
+  LLAMAC_DEVICE float *area() const {
+    return reinterpret_cast<float *>(shared->area);
+  }
+
+  // Behind two sets of words; see residentCounters().
+  LLAMAC_DEVICE uint32_t *setOf(int step) const {
+    return words + step % 2 * setWords;
+  }
+  LLAMAC_DEVICE uint32_t *partialsOf(int layer) const {
+    return setOf(step) + residentValueWords(config) +
+           layer * config.partialWords;
+  }
+  LLAMAC_DEVICE uint32_t *flags() const { return words + 2 * setWords; }
+  LLAMAC_DEVICE Ranked *candidates() const {
+    return reinterpret_cast<Ranked *>(flags() + config.blocks) +
+           step % 2 * config.blocks;
+  }
+  LLAMAC_DEVICE uint32_t *tokens() const { return flags() + 5 * config.blocks; }
+  LLAMAC_DEVICE uint32_t *tokenFlag() const { return tokens() + 2; }
+  LLAMAC_DEVICE uint32_t *counter() const { return tokens() + 3; }
+
+  template <int number = 0> LLAMAC_DEVICE void describeSources() const {
+    using P = Product<number>;
+    constexpr const int(&matrices)[3] = config.products[number].matrices;
+    constexpr bool hasThird = P::stream.parts[2] != 0;
+    shared->sources[number] = {
+        .units = P::Units::count,
+        .second = static_cast<uint32_t>(streamUnits(P::stream, 0)),
+        .third = hasThird ? static_cast<uint32_t>(streamUnits(P::stream, 0) +
+                                                  streamUnits(P::stream, 1))
+                          : P::Units::count,
+        .rowBytes = P::rowBytes,
+        .segment = P::segment,
+        .segments = P::segments,
+        .weights = P::weights,
+        .matrices = {matrices[0], matrices[1], matrices[2]},
+        .layerPointers = P::isOfLayer ? config.layerPointers : 0};
+    if constexpr (number + 1 < config.count)
+      describeSources<number + 1>();
+  }
+
+  /// Goes on from a unit that a product does not have to one that there is.
+  LLAMAC_DEVICE void settle() {
+    while (next.unit >= shared->sources[next.product].units) {
+      next.unit = firstUnit();
+      ++next.product;
+      if (next.product == config.layerBegin)
+        next.layer = 0;
+      if (next.product == config.layerEnd && ++next.layer < config.layers)
+        next.product = config.layerBegin;
+      if (next.product == config.count) {
+        next.product = 0;
+        next.layer = 0;
+        if (++next.step == asked)
+          return;
+      }
+    }
+  }
+
+  /// Starts the copies of what the warp needs next, if there is something.
+  LLAMAC_DEVICE void fill(int stage) {
+    if (next.step >= asked)
+      return;
+    const ResidentSource &source = shared->sources[next.product];
+    if (electLane())
+      copy(source, stageOf(stage), barrier(stage));
+    if (++next.segment == source.segments) {
+      next.segment = 0;
+      next.unit += stride();
+      settle();
+    }
+  }
+
+  /// Rows 2 u and 2 u + 1 of unit u of each weight, or a segment of them.
+  LLAMAC_DEVICE void copy(const ResidentSource &source, unsigned char *to,
+                          uint64_t *full) const {
+    const int part = next.unit >= source.third    ? 2
+                     : next.unit >= source.second ? 1
+                                                  : 0;
+    const uint32_t unit = next.unit - (part == 2   ? source.third
+                                       : part == 1 ? source.second
+                                                   : 0);
+    const uint32_t at = next.segment * source.segment;
+    const uint32_t bytes = minOf(source.segment, source.rowBytes - at);
+    const uint64_t offset = uint64_t{2 * unit} * source.rowBytes + at;
+    mbarrierArriveExpect(full, source.weights * 2 * bytes);
+#pragma unroll
+    for (int w = 0; w < 2; ++w) {
+      if (w == 1 && source.weights == 1)
+        break;
+      const auto *from = static_cast<const uint8_t *>(
+                             table[source.matrices[part + w] +
+                                   next.layer * source.layerPointers]) +
+                         offset;
+      // Whole rows lie one behind the other.
+      const bool areWhole = source.segments == 1;
+      bulkCopy(to, from, areWhole ? 2 * bytes : bytes, full);
+      if (!areWhole)
+        bulkCopy(to + source.segment, from + source.rowBytes, bytes, full);
+      to += 2 * source.segment;
+    }
+  }
+
+  /// Brings columns `begin` to `end` - 1 of the input to shared memory, as
+  /// StagedInput::fill() does, and adds their squares.
+  template <int number, class Input>
+  LLAMAC_DEVICE void stage(const Input &input, long begin, long end,
+                           float &squares) {
+    using P = Product<number>;
+    using Staged = StagedInput<P::stream, Input>;
+    constexpr int batch =
+        batchOfTurns(divideUp(P::gemv.depth / 4, residentThreads), 4);
+    constexpr uint32_t parts = Staged::parts;
+    const int last = static_cast<int>(end / 4);
+#pragma unroll 1
+    for (int base = static_cast<int>(begin / 4); base < last;
+         base += batch * residentThreads) {
+      Four gains[batch];
+      auto fourOf = [&](int i) {
+        // Behind the last there is that again.
+        return minOf(base + i * residentThreads + static_cast<int>(threadIdx.x),
+                     last - 1);
+      };
+      if constexpr (Input::normalises)
+#pragma unroll
+        for (int i = 0; i < batch; ++i)
+          gains[i] = vectorAt<const Four>(input.gain + 4 * fourOf(i));
+      Words4 held[batch];
+      awaitFours(held, [&](int i) { return input.row.words + 4 * fourOf(i); });
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        const int four =
+            base + i * residentThreads + static_cast<int>(threadIdx.x);
+        if (four >= last)
+          continue;
+        Four value;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          value[j] = valueOf(held[i][j]);
+          if constexpr (Input::normalises) {
+            squares = fma(value[j], value[j], squares);
+            value[j] *= gains[i][j];
+          }
+        }
+        const uint32_t chunk = four / parts;
+        vectorAt<Four>(area() + Staged::placeOf(chunk / 32, chunk % 32,
+                                                four % parts)) = value;
+      }
+    }
+  }
+
+  /// Multiplies the next stage, segment `segment` of a unit's rows, and fills
+  /// it again.
+  template <int number, class Warp>
+  LLAMAC_DEVICE void take(Warp &warp, uint32_t segment) {
+    using P = Product<number>;
+    constexpr uint32_t segmentTurns = divideUp(P::segment, P::turnBytes);
+    constexpr bool isEven =
+        P::rowBytes % P::segment == 0 && P::segment % P::turnBytes == 0;
+    mbarrierWait(barrier(at.stage), at.phase);
+    const unsigned char *held = stageOf(at.stage);
+    const uint32_t firstTurn = segment * segmentTurns;
+    auto turn = [&](uint32_t turn) {
+      WeightChunk<P::gemv.format> loaded[P::weights][P::outputs];
+#pragma unroll
+      for (int w = 0; w < P::weights; ++w)
+#pragma unroll
+        for (int output = 0; output < P::outputs; ++output)
+          loaded[w][output] = {vectorAt<const Words4>(
+              held + (w * P::outputs + output) * P::segment +
+              16 * (32 * turn + laneIndex()))};
+      warp.multiply(loaded, firstTurn + turn);
+    };
+    if constexpr (isEven) {
+#pragma unroll 4
+      for (uint32_t i = 0; i < segmentTurns; ++i)
+        turn(i);
+    } else {
+      const uint32_t turns = divideUp(P::rowBytes, P::turnBytes);
+      const uint32_t count = minOf(segmentTurns, turns - firstTurn);
+      for (uint32_t i = 0; i < count; ++i)
+        if (Warp::hasChunk(firstTurn + i))
+          turn(i);
+    }
+    syncWarp();
+    fill(at.stage);
+    at.advance();
+  }
+
+  /// Merges the partial results of a query vector, by a warp; `staged` is
+  /// shared memory for them.
+  template <AttentionConfig attention>
+  LLAMAC_DEVICE void merge(const uint32_t *partials, int splits, int vector,
+                           WordRow out, float *staged) {
+    constexpr int head = attention.kv.headSize;
+    constexpr int partial = attentionPartialFloats(attention);
+    static_assert(head % 4 == 0);
+    constexpr long splitWords = residentSplitWords(attention);
+    const uint32_t *from = partials + vector * partial;
+    constexpr int fours = head / 4, batch = 4;
+    for (int base = 0; base < splits * fours; base += 32 * batch) {
+      // Lanes behind the last four have that again.
+      auto fourOf = [&](int i) {
+        return minOf(base + 32 * i + static_cast<int>(laneIndex()),
+                     splits * fours - 1);
+      };
+      Words4 held[batch];
+      awaitFours(held, [&](int i) {
+        const int four = fourOf(i);
+        return from + four / fours * splitWords + four % fours * 4;
+      });
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        Four values;
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          values[j] = valueOf(held[i][j]);
+        if (const int four = fourOf(i);
+            four == base + 32 * i + static_cast<int>(laneIndex()))
+          vectorAt<Four>(staged + four / fours * partial + four % fours * 4) =
+              values;
+      }
+    }
+    for (int split = laneIndex(); split < splits; split += 32)
+      store2(staged + split * partial + head,
+             awaitPair(from + split * splitWords + head));
+    syncWarp();
+    mergeVector<attention>(staged, splits, [&](int d, F32x2 value) {
+      storePair(out.words + vector * head + d, value);
+    });
+    syncWarp();
+  }
+
+  /// The barrier that ends a step: gives the first token of all blocks.
+  LLAMAC_DEVICE Ranked firstOfAll() {
+    const Ranked ofWarp = firstOfLanes(first);
+    if (laneIndex() == 0) {
+      shared->firsts[warpIndex()][0] = ofWarp.rank;
+      shared->firsts[warpIndex()][1] = ofWarp.id;
+    }
+    syncThreads();
+    const Ranked ofBlock = firstOfWarps();
+    if (threadIdx.x == 0) {
+      candidates()[blockIdx.x] = ofBlock;
+      storeRelease(flags() + blockIdx.x, step + 1);
+    }
+    Ranked own = notRanked();
+    for (uint32_t block = threadIdx.x; block < gridDim.x;
+         block += residentThreads) {
+      await(flags() + block);
+      const Ranked other = candidates()[block];
+      if (other.rank < own.rank ||
+          (other.rank == own.rank && other.id < own.id))
+        own = other;
+    }
+    own = firstOfLanes(own);
+    syncThreads(); // Those of the block are read.
+    if (laneIndex() == 0) {
+      shared->firsts[warpIndex()][0] = own.rank;
+      shared->firsts[warpIndex()][1] = own.id;
+    }
+    syncThreads();
+    return firstOfWarps();
+  }
+
+  LLAMAC_DEVICE Ranked firstOfWarps() const {
+    return firstOfLanes(laneIndex() < streamWarps
+                            ? Ranked{shared->firsts[laneIndex()][0],
+                                     shared->firsts[laneIndex()][1]}
+                            : notRanked());
+  }
+
+  /// Waits until `flag` says that the step is done.
+  LLAMAC_DEVICE void await(const uint32_t *flag) const {
+    Patience patience;
+    while (loadAcquire(flag) < static_cast<uint32_t>(step + 1))
+      patience.lookAgain();
+  }
+
+  /// Gives the token that block 0 has drawn to all others.
+  LLAMAC_DEVICE void passToken() {
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+      tokens()[step % 2] = token;
+      storeRelease(tokenFlag(), step + 1);
+    }
+    if (threadIdx.x == 0)
+      await(tokenFlag());
+    syncThreads();
+    token = static_cast<int>(tokens()[step % 2]);
+  }
+
+  /// Clears the words of the step, which no block reads any more.
+  LLAMAC_DEVICE void clear() const {
+    clear(setOf(step), residentValueWords(config));
+    if (usedPartials != 0)
+#pragma unroll 1
+      for (int layer = 0; layer < config.layers; ++layer)
+        clear(partialsOf(layer), usedPartials);
+  }
+  static LLAMAC_DEVICE void clear(uint32_t *from, long count) {
+    for (long i = blockIdx.x * long(residentThreads) + threadIdx.x;
+         i < count / 4; i += gridDim.x * long(residentThreads))
+      storeRelaxed4(from + 4 * i, Words4{});
+  }
+
+  void *const *table;
+  uint32_t *words;
+  const int steps; ///< As the launch says.
+  const int asked; ///< At least 1.
+  Shared *shared;
+  Place next;             ///< What is copied next.
+  RingPlace<stages> at{}; ///< What is multiplied next.
+  int step = 0;
+  int token = 0;
+  int position = 0;
+  int sequence = 0;
+  long usedPartials = 0; ///< Words of a layer's partial results.
+  Ranked first;          ///< Of the lane's logits.
+};
+
+} // namespace llamac::cuda
+
+#endif // LLAMAC_HAS_SM90
+
+#endif // LLAMAC_CODEGEN_DEVICE_RESIDENT_CUH

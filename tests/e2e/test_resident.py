@@ -1,0 +1,142 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step of one row in one launch, on the simulator: its blocks wait for each
+other, and give the bits of the step of many launches.
+
+    test_resident.py              everything
+    test_resident.py Bits         logits, past the length where attention is split
+    test_resident.py Schedules    orders of threads, one block that stands still, and checked memory
+    test_resident.py Draws        tokens that the step samples
+"""
+
+import os
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "safetensors")
+
+import numpy as np
+
+from llama_numpy import Config, forward
+from make_model import random_weights, write_huggingface, write_meta
+from model_families import QWEN2
+
+# Attention has a second split from this many tokens on.
+SPLIT = 129
+ORDERS = ("forward", "reverse", "random:5", "stalled:6")
+SMALL = Config(128, 3, 2, 1, vocab=258, multiple_of=64)
+
+
+class Case(support.TestCase):
+    def model(self, name, config):
+        path = self.path(name)
+        if not os.path.exists(path):
+            write_meta(path, config, random_weights(config, "bf16", 5), "bf16")
+        return path
+
+    plans = 0
+
+    def plan(self, model, *flags):
+        Case.plans += 1
+        plan = self.path(f"{Case.plans}.plan")
+        self.llamac("compile", model, "--target", "sim", "-c", 256, "--parallel", 1, "-q", "-o", plan, *flags)
+        return plan
+
+    def resident(self, model, *flags):
+        return self.plan(model, "--resident-step", "on", *flags)
+
+    def bits(self, plan, tokens, *flags):
+        """Of the logits of steps of one row."""
+        out = self.path("logits.npy")
+        ids = ",".join(map(str, tokens))
+        self.llamac("logits", plan, "--tokens", ids, "--chunk", 1, "-o", out, "-q", *flags)
+        return np.load(out).view(np.uint32)
+
+
+class Bits(Case):
+    """The step of one launch and that of many have the same logits, bit by bit."""
+
+    def check(self, model, config, tokens, weights=None):
+        ids = np.random.default_rng(7).integers(0, config.vocab, tokens).tolist()
+        chain = self.bits(self.plan(model), ids)
+        resident = self.bits(self.resident(model), ids)
+        differing = np.flatnonzero((chain != resident).any(axis=1))
+        self.assertEqual(differing.tolist(), [])
+        if weights:
+            expected = forward(config, weights, ids)
+            error = np.abs(resident.view(np.float32) - expected).max() / np.abs(expected).max()
+            print(f"  against float64 {error:.2e}")
+            self.assertLess(error, 2e-3)
+
+    def test_small_heads_split(self):
+        weights = random_weights(SMALL, "bf16", 5)
+        self.check(self.model("small", SMALL), SMALL, SPLIT + 4, weights)
+
+    @unittest.skipUnless(support.EXHAUSTIVE, "as the others, with other heads")
+    def test_large_heads_tied(self):
+        config = Config(256, 2, 2, 1, vocab=258, multiple_of=64, tied=True)
+        self.check(self.model("large", config), config, SPLIT + 4)
+
+    def test_deep_input_in_parts(self):
+        # Rows of four segments of 4 KB, the last of which comes by itself.
+        config = Config(64, 2, 1, 1, vocab=258, multiple_of=8192)
+        self.check(self.model("deep", config), config, 4)
+
+    @unittest.skipUnless(support.EXHAUSTIVE, "as the others, with other heads")
+    def test_eight_query_heads_of_a_key_head(self):
+        config = Config(512, 2, 8, 1, vocab=258, multiple_of=64)
+        self.check(self.model("eight", config), config, SPLIT + 4)
+
+    def test_biases(self):
+        config = Config(128, 2, 2, 1, vocab=258, multiple_of=64, eps=1e-6, tied=True, qkv_bias=True)
+        path = self.path("biased")
+        write_huggingface(path, config, random_weights(config, "bf16", 5), "bf16", family=QWEN2)
+        self.check(path, config, 5)
+
+
+class Schedules(Case):
+    def test_every_order_has_the_same_bits(self):
+        model = self.model("small", SMALL)
+        plan = self.resident(model)
+        ids = list(range(1, 11))
+        expected = self.bits(self.plan(model), ids)
+        for order in ORDERS:
+            with self.subTest(order=order):
+                self.assertTrue((self.bits(plan, ids, "--sim-schedule", order) == expected).all())
+
+    def test_checked_memory(self):
+        plan = self.resident(self.model("small", SMALL), "--sim-check")
+        for order in ORDERS:
+            with self.subTest(order=order):
+                self.bits(plan, [1, 2, 3], "--sim-schedule", order)
+
+
+class Draws(Case):
+    OPTIONS = (
+        ("--temp", 1, "--seed", 3),
+        ("--temp", 0.8, "--top-k", 20, "--seed", 4),
+        ("--temp", 1.2, "--top-p", 0.7, "--seed", 5),
+        ("--temp", 0),
+    )
+
+    def answer(self, plan, *flags):
+        ids = ",".join(map(str, range(1, 20)))
+        out = self.llamac("run", plan, "--tokens", ids, "-n", 10, "--print-ids", "--ignore-eos", "-q", *flags)
+        return out.stdout.split()
+
+    def test_both_steps_draw_the_same(self):
+        model = self.model("small", SMALL)
+        chain, resident = self.plan(model), self.resident(model)
+        drawn = []
+        for options in self.OPTIONS:
+            answer = self.answer(chain, *options)
+            self.assertEqual(len(answer), 10)
+            self.assertEqual(answer, self.answer(resident, *options))
+            drawn.append(answer)
+        self.assertEqual(len({tuple(answer) for answer in drawn}), len(drawn))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
