@@ -126,13 +126,12 @@ void visitFields(Config &config, Visit visit) {
 
 template <FieldsOf<ResidentConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
-  auto &[products, count, layerBegin, layerEnd, layers, layerPointers, headSize,
+  auto &[products, count, layerEnd, layers, layerPointers, headSize,
          wordsBefore, layerWords, partialWords, areaBytes, blocks, stageBytes,
          stages] = config;
   visit(FieldKind::Shape, "products",
         llvm::ArrayRef(products, static_cast<size_t>(count)));
   visit(FieldKind::Shape, "count", count);
-  visit(FieldKind::Shape, "layerBegin", layerBegin);
   visit(FieldKind::Shape, "layerEnd", layerEnd);
   visit(FieldKind::Shape, "layers", layers);
   visit(FieldKind::Shape, "layerPointers", layerPointers);

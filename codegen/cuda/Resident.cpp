@@ -122,8 +122,11 @@ static std::string whyNoPhase(Operation *op, bool isHead,
       return "attention is not split";
     if (!attention.getQuery().getDefiningOp<kernel::QkvOp>())
       return "attention reads queries that no product makes";
-    if (attention.getKv().getType().getSize() > 128)
-      return "its heads are too large";
+    const int64_t size = attention.getKv().getType().getSize();
+    if (size > 128 || size % 16 != 0)
+      return textOf("heads of {0} are no multiple of 16 up to 128", size);
+    if (attention.getWindow())
+      return "attention has a window";
     return "";
   }
   if (!isa<kernel::MatmulOp, kernel::QkvOp>(op))
@@ -131,6 +134,8 @@ static std::string whyNoPhase(Operation *op, bool isHead,
   if (!streams(op, options))
     return "a product does not stream";
   const cuda::StreamConfig config = streamConfig(op, options);
+  if (config.product.outputsPerWarp != 2)
+    return "a product has other tiles";
   if (cuda::streamsByMma(config))
     return "weights of " +
            llama::elementTypeName(
@@ -164,11 +169,19 @@ std::string whyNotResident(kernel::ResidentOp op,
   if (phases.products().size() > cuda::residentProducts)
     return "it has too many products";
   if (phases.attentions().size() != 1)
-    return "a layer has more than one attention";
+    return "a layer has not one attention";
+  if (!phases.head.getExtras().empty())
+    return "its logits are more than a product";
   for (Operation *phase : phases.ofLayer)
     if (std::string why = whyNoPhase(phase, /*isHead=*/false, options);
         !why.empty())
       return why;
+  for (Operation *phase : phases.ofLayer)
+    for (Value operand : phase->getOperands())
+      if (const auto type = dyn_cast<RankedTensorType>(operand.getType());
+          isa<BlockArgument>(operand) && !phases.isEach(operand) &&
+          (!type || (type.getRank() == 2 && type.hasStaticShape())))
+        return "its layers share weights or a cache";
   if (std::string why = whyNoPhase(phases.head, /*isHead=*/true, options);
       !why.empty())
     return why;

@@ -20,18 +20,19 @@
 // the results are those of a step of launches, bit by bit.
 //
 // Memory order. A step ends in a barrier of all blocks, with release and
-// acquire, the only one that there is. What it orders:
+// acquire, the only one that all of them wait at. What it orders:
 //
-//   keys and values   A step appends its own by plain stores and does not read
-//                     them again: attention takes them from words. Later steps
-//                     read what earlier ones have appended.
-//   words             Steps take two sets in turns. Behind the barrier that
-//   ends
-//                     a step no block reads its set any more, and all of them
-//                     clear it together; behind the next barrier it is used
-//                     again. So every read comes after the clear that is before
-//                     it, and every clear after all reads.
-//   logits            Plain stores ahead of the barrier, read behind it.
+// - Keys and values. A step appends its own by plain stores and does not read
+//   them again: attention takes them from words. Later steps read what earlier
+//   ones have appended.
+// - Words. Steps take two sets in turns. Behind the barrier that ends a step no
+//   block reads its set any more, and all of them clear it together; behind the
+//   next barrier it is used again. So every read comes after the clear that is
+//   before it, and every clear after all reads.
+// - Logits. They are plain stores ahead of the barrier, and read behind it.
+//
+// A token that is drawn, not the first, comes from block 0, for which the
+// others wait then.
 //
 // Words, flags and candidates are 0 before a launch and after it.
 //
@@ -221,8 +222,7 @@ template <ResidentConfig config> class ResidentStep {
     static constexpr uint32_t rowBytes = streamRowBytes(stream);
     static constexpr uint32_t segment = residentSegment(config, stream);
     static constexpr uint32_t turnBytes = 32 * 16;
-    static constexpr bool isOfLayer =
-        number >= config.layerBegin && number < config.layerEnd;
+    static constexpr bool isOfLayer = number < config.layerEnd;
     using Units = StreamUnits<stream, divideUp(rowBytes, segment)>;
     static constexpr uint32_t segments = Units::segments;
     static_assert(gemv.maxRows == 1 && outputs == 2 && Units::isWhole &&
@@ -282,13 +282,15 @@ public:
       const auto held = weight.load(row, chunk);
 #pragma unroll
       for (int four = 0; four < Weight::fours; ++four) {
+        const long column = columnOfFour(embed.format, chunk, four);
+        if (embed.width % (4 * Weight::span) != 0 && column >= embed.width)
+          continue;
         const Four values = weightsOf(held, four);
         Words4 bits;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           bits[i] = wordOf(values[i]);
-        storeRelaxed4(out.words + columnOfFour(embed.format, chunk, four),
-                      bits);
+        storeRelaxed4(out.words + column, bits);
       }
     }
   }
@@ -446,7 +448,7 @@ public:
   }
 
 private:
-  /// A stage of of weights: segment `segment` of unit `unit` of product
+  /// A stage of weights: segment `segment` of unit `unit` of product
   /// `product` of layer `layer` in step `step`.
   struct Place {
     int layer;
@@ -513,10 +515,8 @@ private:
     while (next.unit >= shared->sources[next.product].units) {
       next.unit = firstUnit();
       ++next.product;
-      if (next.product == config.layerBegin)
-        next.layer = 0;
       if (next.product == config.layerEnd && ++next.layer < config.layers)
-        next.product = config.layerBegin;
+        next.product = 0;
       if (next.product == config.count) {
         next.product = 0;
         next.layer = 0;

@@ -32,9 +32,8 @@ struct ResidentProduct {
 struct ResidentConfig {
   ResidentProduct products[residentProducts] = {};
   int count = 0; ///< Of products.
-  /// Products layerBegin to layerEnd - 1 are those of a layer, of which there
-  /// are `layers`; a layer has `layerPointers` addresses in the table.
-  int layerBegin = 0;
+  /// Products 0 to layerEnd - 1 are those of a layer, of which there are
+  /// `layers`; a layer has `layerPointers` addresses in the table.
   int layerEnd = 0;
   int layers = 1;
   int layerPointers = 0;
@@ -107,7 +106,7 @@ LLAMAC_CONSTEXPR ResidentConfig withStages(ResidentConfig config, int bytes) {
   return config;
 }
 
-/// Rows of weights of product `number` in a stage, and bytes of each.
+/// Bytes of each row of the weights of `stream` in a stage.
 LLAMAC_CONSTEXPR int residentSegment(const ResidentConfig &config,
                                      const StreamConfig &stream) {
   const long row = streamRowBytes(stream);

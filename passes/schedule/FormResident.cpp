@@ -89,7 +89,9 @@ public:
     if (llvm::all_equal(values))
       return isOutside(values[0]) ? std::optional<Source>({Source::Shared})
                                   : std::nullopt;
-    if (llvm::all_of(values, isOutside))
+    // What a launch ahead of the layers makes is no operand of the step.
+    if (llvm::all_of(values,
+                     [&](Value value) { return numberOf(value) == outside; }))
       return Source{Source::Each};
     // Of the last layer, which has one before it.
     const size_t maker = numberOf(values.back());
@@ -368,15 +370,16 @@ struct FormResident : impl::FormResidentBase<FormResident> {
       auto copy = cast<func::FuncOp>(builder.clone(*func));
       copy.setName("resident");
       kernel::ResidentOp step = ResidentBuilder(copy).run();
-      const std::string why = step ? target->whyNotResident(step)
-                                   : "its launches do not repeat themselves";
+      const std::string why =
+          step ? target->whyNotResident(step)
+               : "its launches are no layers that follow each other";
       if (why.empty())
         continue;
       copy.erase();
       if (!required)
         continue;
       func.emitError("no kernel makes the step of one row in one launch: ")
-          << why;
+          << why << "; compile with --resident-step=off";
       return signalPassFailure();
     }
   }

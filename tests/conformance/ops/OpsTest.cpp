@@ -31,8 +31,10 @@ TEST(ConformanceCases, HaveNamesOfTheirOwn) {
 }
 
 TEST(ConformanceCases, UseEveryOpOfTheKernelDialect) {
-  // The merge is made by choose-kernels, behind attention of few rows.
-  std::string bodies = "kernel.attention_merge ";
+  // The merge is made by choose-kernels, behind attention of few rows. A step
+  // in one launch is a whole model's: tests/e2e/test_resident.py has it.
+  std::string bodies =
+      "kernel.attention_merge kernel.resident kernel.layers kernel.return ";
   for (const OpCase &test : opCases())
     bodies += test.program->body + "\n";
   const std::unique_ptr<mlir::MLIRContext> context = createContext();
