@@ -235,13 +235,13 @@ void Group::checkPrefetch(const void *address, uint64_t size) {
   if (!checked())
     return;
   if (!findBuffer(address).holds(address, size))
-    fail(absl::StrCat("out of bounds: a prefetch of ", bytes(size), "at ",
+    fail(absl::StrCat("out of bounds: a prefetch of ", bytes(size), " at ",
                       launch.memory.describe(address)));
   const auto *first = static_cast<const std::byte *>(address);
   for (const BulkCopy &bulk : running->block->bulkCopies)
     if (first < bulk.copy.from + bulk.copy.size &&
         bulk.copy.from < first + size)
-      fail(absl::StrCat("wasted: a prefetch of ", bytes(size), "at ",
+      fail(absl::StrCat("wasted: a prefetch of ", bytes(size), " at ",
                         launch.memory.describe(address),
                         ", some of which a copy already brings"));
 }
