@@ -38,7 +38,7 @@ TAKEN = {"stream": 4.7e12, "batch": 4.7e12, "gemv_mma": 3.3e12, "attention": 2.9
 # Multiply-adds a second of products by tensor cores, twice: what cuBLAS reached for those of 8B on an H200.
 TENSOR = 660e12
 
-# What a prototype of a step in one launch took, 1B in bf16 on an H200, which had 81 products and attentions: bytes a
+# A prototype of a step in one launch took so much, 1B in bf16 on an H200, with 81 products and attentions: bytes a
 # second of the stream of weights where nothing waits, and seconds from the end of one phase to the next one's begin.
 STREAM = 4270e9
 HOP = (0.718e-3 - 0.578e-3) / 81
@@ -174,10 +174,15 @@ class Step:
         return self.floor + self.kernels + self.attention + self.gaps
 
 
+def bytes_of(launch, point):
+    """All that a launch reads."""
+    return launch.weights * BITS[point.weights] / 8 + launch.norms + point.rows * point.tokens * launch.keys
+
+
 def step_of(launches, point, gpu):
     step = Step()
     for launch in launches:
-        count = launch.weights * BITS[point.weights] / 8 + launch.norms + point.rows * point.tokens * launch.keys
+        count = bytes_of(launch, point)
         floor = count / READ[gpu]
         operations = 2 * point.rows * launch.weights
         beyond = seconds_of(count, READ[gpu], TAKEN[launch.kind], operations) - floor
@@ -202,8 +207,7 @@ def resident_of(llamac, point):
     """Seconds of the stream and of the hops of a step of one row in one launch. All launches of the chain but the
     embedding and sampling are phases that wait for the one before."""
     launches = launches_of(plan_of(llamac, point.model), "decode")
-    count = sum(launch.weights * BITS[point.weights] / 8 + launch.norms + point.tokens * launch.keys for launch in launches)
-    return count / STREAM, HOP * (len(launches) - 2)
+    return sum(bytes_of(launch, point) for launch in launches) / STREAM, HOP * (len(launches) - 2)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

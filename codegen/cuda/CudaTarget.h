@@ -81,8 +81,8 @@ struct CudaKernelText {
   std::string prologue = {};
   std::string body = {};       ///< Statements.
   llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
-  /// Of a resident step, which has no parameters but `table`, of so many
-  /// addresses, and `steps`; else 0.
+  /// A resident step has no parameters but `table`, of so many addresses, and
+  /// `steps`; other kernels have 0 here.
   int64_t table = 0;
 };
 

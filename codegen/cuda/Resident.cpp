@@ -25,12 +25,9 @@ using namespace mlir;
 
 namespace llamac {
 
-static std::string formatted(const llvm::formatv_object_base &text) {
-  return text.str();
-}
 template <typename... Args>
 static std::string textOf(const char *pattern, const Args &...args) {
-  return formatted(llvm::formatv(pattern, args...));
+  return llvm::formatv(pattern, args...).str();
 }
 
 /// The words that the values of `op` take, as the row of its first result has
@@ -224,13 +221,12 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
   config.layerEnd = config.count - 1;
   for (Operation *op : phases.ofLayer)
     config.layerWords += wordsOf(op);
-  for (kernel::AttentionOp op : phases.attentions()) {
-    cuda::AttentionConfig attention = residentAttention(op, options);
-    config.headSize = static_cast<int>(attention.kv.headSize);
-    attention.stages = 1;
-    config.partialWords = cuda::residentPartialWords(attention);
-    area = std::max<int64_t>(area, cuda::residentAttentionBytes(attention));
-  }
+  cuda::AttentionConfig attention =
+      residentAttention(phases.attentions().front(), options);
+  attention.stages = 1;
+  config.headSize = static_cast<int>(attention.kv.headSize);
+  config.partialWords = cuda::residentPartialWords(attention);
+  area = std::max<int64_t>(area, cuda::residentAttentionBytes(attention));
   constexpr int64_t samplingBytes = 28 * 1024; // SampleMemory.
   config.areaBytes =
       static_cast<int>(cuda::roundUp(std::max(area, samplingBytes), 128));
@@ -242,12 +238,12 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
                                            const CudaTargetOptions &options) {
   Phases phases(op);
-  constexpr int declared =
-      1024; // arrivesLast() has a word, then comes the rest.
-  cuda::ResidentConfig best = configWithoutStages(phases, options);
+  // What arrivesLast() declares lies ahead of the rest, which is aligned.
+  constexpr int declared = 1024;
+  cuda::ResidentConfig config = configWithoutStages(phases, options);
+  cuda::ResidentConfig best = config;
   best.stages = 0;
   for (const int stageBytes : {8192, 4096}) {
-    cuda::ResidentConfig config = configWithoutStages(phases, options);
     config.stageBytes = stageBytes;
     config = cuda::withStages(config, options.gpu.blockSharedBytes - declared);
     if (config.stages * config.stageBytes > best.stages * best.stageBytes)
@@ -324,7 +320,6 @@ private:
   const cuda::ResidentConfig config;
   CudaKernelText text;
   llvm::DenseMap<Value, std::string> rows;
-  int functors = 0;
 };
 
 } // namespace
@@ -383,15 +378,15 @@ void ResidentWriter::writeProduct(Operation *op, int number) {
 }
 
 void ResidentWriter::writeAttention(kernel::AttentionOp op) {
-  const std::string name = textOf("attention{0}", functors++);
-  text.parts += textOf("constexpr AttentionConfig {0}{1};\n", name,
+  text.parts += textOf("constexpr AttentionConfig attentionConfig{0};\n",
                        configText(attentionOf(op, config, options)));
   const auto inputs = phases.step.getInputs().size();
   auto qkv = op.getQuery().getDefiningOp<kernel::QkvOp>();
-  text.body += textOf("step.attend<{0}>(layer, {1}, {2}, {3}, {4});\n", name,
-                      rowOf(op.getQuery()), address("void", qkv.getKv()),
-                      address("const int", static_cast<int64_t>(inputs)),
-                      rowOf(op.getResult()));
+  text.body +=
+      textOf("step.attend<attentionConfig>(layer, {0}, {1}, {2}, {3});\n",
+             rowOf(op.getQuery()), address("void", qkv.getKv()),
+             address("const int", static_cast<int64_t>(inputs)),
+             rowOf(op.getResult()));
 }
 
 /// Declares the row of the words of `op`, `offset` words on in its layer.
@@ -457,7 +452,7 @@ CudaKernelText ResidentWriter::write() {
       address("float", logits), address("unsigned", counters),
       address("const int", embed.getTokens()),
       address("const int", embed.getPositions()),
-      address("const int", phases.attentions()[0].getSequences()),
+      address("const int", phases.attentions().front().getSequences()),
       address("const void", embed.getTable()));
   rows[embed.getResult()] = "embedded";
   writeLayer();

@@ -26,8 +26,8 @@ std::string whyNotResident(kernel::ResidentOp op,
 /// Products and attentions of `op`, one after the other.
 int64_t residentPhases(kernel::ResidentOp op);
 
-/// As the members of CudaFamily. Passes ask whyNotResident() before they make
-/// such an op.
+/// The members of its row in the list of families. Passes ask whyNotResident()
+/// before they make such an op.
 bool isResident(mlir::Operation *op);
 cuda::LaunchShape residentShape(mlir::Operation *op,
                                 const CudaTargetOptions &options);

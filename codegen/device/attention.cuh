@@ -321,9 +321,8 @@ struct RowSplit {
   int headTile;
 };
 
-/// What a split's results are, and where its queries lie. In a launch of
-/// attention alone, queries and results are in memory, and the last block to
-/// come merges the partial results of a row.
+/// A split of a launch of attention alone: queries and results are in memory,
+/// and the last block to come merges the partial results of a row.
 template <AttentionConfig config> struct SplitInMemory : WholeBlock {
   static constexpr int head = config.kv.headSize;
   static constexpr int partial = attentionPartialFloats(config);

@@ -69,8 +69,8 @@ template <long depth> struct WordNorm {
   }
 };
 
-/// What a product of query, key and value makes is words, one behind the other:
-/// the rotated query, of `width`, the rotated key and the value.
+/// The results of a product of query, key and value are words, one behind the
+/// other: the rotated query, of `width`, the rotated key and the value.
 template <KvConfig kv, long width, bool biased = false> struct QkvWords {
   QkvPart part;
   const float *cosSin; ///< [headSize / 2][cos, sin].
@@ -161,13 +161,9 @@ template <AttentionConfig config> struct SplitInWords {
                     : width + of.kvHead * head +
                           (inKey < head / 4 ? 4 * inKey
                                             : kvWidth + 4 * (inKey - head / 4));
-      Words4 words[1];
-      awaitFours(words, [&](int) { return qkv + at; });
-      Vec<float, 4> values;
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        values[j] = valueOf(words[0][j]);
-      vectorAt<Vec<float, 4>>(shared + 4 * i) = values;
+      Vec<float, 4> values[1];
+      awaitFours(values, [&](int) { return qkv + at; });
+      vectorAt<Vec<float, 4>>(shared + 4 * i) = values[0];
     }
     sync();
   }
@@ -267,36 +263,16 @@ public:
     sequence = sequences[0];
     first = notRanked();
     syncThreads(); // The cosines of the step before are read.
-    for (int i = threadIdx.x; i < config.headSize / 2; i += residentThreads) {
-      const SineCosine of = sineCosine(double(position) * frequencies[i]);
-      store2(shared->cosSin + 2 * i,
-             {static_cast<float>(of.cosine), static_cast<float>(of.sine)});
-    }
-    using Weight = PackedWeight<embed.format>;
-    const Weight weight{static_cast<const uint8_t *>(embedding), embed.tokens,
-                        embed.width};
-    const long row = maxOf(token, 0);
-    for (int chunk = blockIdx.x + gridDim.x * threadIdx.x;
-         chunk < chunksOfRow(embed.format, embed.width);
-         chunk += gridDim.x * residentThreads) {
-      const auto held = weight.load(row, chunk);
-#pragma unroll
-      for (int four = 0; four < Weight::fours; ++four) {
-        const long column = columnOfFour(embed.format, chunk, four);
-        if (embed.width % (4 * Weight::span) != 0 && column >= embed.width)
-          continue;
-        const Four values = weightsOf(held, four);
-        Words4 bits;
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          bits[i] = wordOf(values[i]);
-        storeRelaxed4(out.words + column, bits);
-      }
-    }
+    cosSinOf<config.headSize>(position, frequencies, threadIdx.x,
+                              residentThreads, shared->cosSin);
+    forFoursOfRow<embed>(
+        embedding, maxOf(token, 0), blockIdx.x + gridDim.x * threadIdx.x,
+        gridDim.x * residentThreads, [&](long column, const Four &four) {
+          storeFour(out.words + column, four);
+        });
   }
 
-  /// The row of words number `offset` ahead of the layers, of a layer, behind
-  /// the layers.
+  /// The row from word `offset` on of those ahead of the layers, or of a layer.
   LLAMAC_DEVICE WordRow before(long offset) const {
     return {setOf(step) + offset};
   }
@@ -579,7 +555,6 @@ private:
     using Staged = StagedInput<P::stream, Input>;
     constexpr int batch =
         batchOfTurns(divideUp(P::gemv.depth / 4, residentThreads), 4);
-    constexpr uint32_t parts = Staged::parts;
     const int last = static_cast<int>(end / 4);
 #pragma unroll 1
     for (int base = static_cast<int>(begin / 4); base < last;
@@ -594,26 +569,15 @@ private:
 #pragma unroll
         for (int i = 0; i < batch; ++i)
           gains[i] = vectorAt<const Four>(input.gain + 4 * fourOf(i));
-      Words4 held[batch];
-      awaitFours(held, [&](int i) { return input.row.words + 4 * fourOf(i); });
+      Four values[batch];
+      awaitFours(values,
+                 [&](int i) { return input.row.words + 4 * fourOf(i); });
 #pragma unroll
       for (int i = 0; i < batch; ++i) {
         const int four =
             base + i * residentThreads + static_cast<int>(threadIdx.x);
-        if (four >= last)
-          continue;
-        Four value;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          value[j] = valueOf(held[i][j]);
-          if constexpr (Input::normalises) {
-            squares = fma(value[j], value[j], squares);
-            value[j] *= gains[i][j];
-          }
-        }
-        const uint32_t chunk = four / parts;
-        vectorAt<Four>(area() + Staged::placeOf(chunk / 32, chunk % 32,
-                                                four % parts)) = value;
+        if (four < last)
+          Staged::put(area(), four, values[i], gains[i], squares);
       }
     }
   }
@@ -623,34 +587,9 @@ private:
   template <int number, class Warp>
   LLAMAC_DEVICE void take(Warp &warp, uint32_t segment) {
     using P = Product<number>;
-    constexpr uint32_t segmentTurns = divideUp(P::segment, P::turnBytes);
-    constexpr bool isEven =
-        P::rowBytes % P::segment == 0 && P::segment % P::turnBytes == 0;
     mbarrierWait(barrier(at.stage), at.phase);
-    const unsigned char *held = stageOf(at.stage);
-    const uint32_t firstTurn = segment * segmentTurns;
-    auto turn = [&](uint32_t turn) {
-      WeightChunk<P::gemv.format> loaded[P::weights][P::outputs];
-#pragma unroll
-      for (int w = 0; w < P::weights; ++w)
-#pragma unroll
-        for (int output = 0; output < P::outputs; ++output)
-          loaded[w][output] = {vectorAt<const Words4>(
-              held + (w * P::outputs + output) * P::segment +
-              16 * (32 * turn + laneIndex()))};
-      warp.multiply(loaded, firstTurn + turn);
-    };
-    if constexpr (isEven) {
-#pragma unroll 4
-      for (uint32_t i = 0; i < segmentTurns; ++i)
-        turn(i);
-    } else {
-      const uint32_t turns = divideUp(P::rowBytes, P::turnBytes);
-      const uint32_t count = minOf(segmentTurns, turns - firstTurn);
-      for (uint32_t i = 0; i < count; ++i)
-        if (Warp::hasChunk(firstTurn + i))
-          turn(i);
-    }
+    multiplySegment<P::gemv, P::rowBytes, P::segment, 4>(
+        warp, stageOf(at.stage), segment);
     syncWarp();
     fill(at.stage);
     at.advance();
@@ -673,22 +612,17 @@ private:
         return minOf(base + 32 * i + static_cast<int>(laneIndex()),
                      splits * fours - 1);
       };
-      Words4 held[batch];
-      awaitFours(held, [&](int i) {
+      Four values[batch];
+      awaitFours(values, [&](int i) {
         const int four = fourOf(i);
         return from + four / fours * splitWords + four % fours * 4;
       });
 #pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        Four values;
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          values[j] = valueOf(held[i][j]);
+      for (int i = 0; i < batch; ++i)
         if (const int four = fourOf(i);
             four == base + 32 * i + static_cast<int>(laneIndex()))
           vectorAt<Four>(staged + four / fours * partial + four % fours * 4) =
-              values;
-      }
+              values[i];
     }
     for (int split = laneIndex(); split < splits; split += 32)
       store2(staged + split * partial + head,
@@ -702,13 +636,8 @@ private:
 
   /// The barrier that ends a step: gives the first token of all blocks.
   LLAMAC_DEVICE Ranked firstOfAll() {
-    const Ranked ofWarp = firstOfLanes(first);
-    if (laneIndex() == 0) {
-      shared->firsts[warpIndex()][0] = ofWarp.rank;
-      shared->firsts[warpIndex()][1] = ofWarp.id;
-    }
-    syncThreads();
-    const Ranked ofBlock = firstOfWarps();
+    auto *firsts = reinterpret_cast<Ranked *>(shared->firsts);
+    const Ranked ofBlock = firstOfBlock<streamWarps>(first, firsts);
     if (threadIdx.x == 0) {
       candidates()[blockIdx.x] = ofBlock;
       storeRelease(flags() + blockIdx.x, step + 1);
@@ -722,21 +651,8 @@ private:
           (other.rank == own.rank && other.id < own.id))
         own = other;
     }
-    own = firstOfLanes(own);
     syncThreads(); // Those of the block are read.
-    if (laneIndex() == 0) {
-      shared->firsts[warpIndex()][0] = own.rank;
-      shared->firsts[warpIndex()][1] = own.id;
-    }
-    syncThreads();
-    return firstOfWarps();
-  }
-
-  LLAMAC_DEVICE Ranked firstOfWarps() const {
-    return firstOfLanes(laneIndex() < streamWarps
-                            ? Ranked{shared->firsts[laneIndex()][0],
-                                     shared->firsts[laneIndex()][1]}
-                            : notRanked());
+    return firstOfBlock<streamWarps>(own, firsts);
   }
 
   /// Waits until `flag` says that the step is done.

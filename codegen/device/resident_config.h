@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What resident.cuh is compiled with, and its launch, as config.h has them of
-// the other kernels.
+// The compile-time parameters of resident.cuh and its launch: config.h has
+// those of the other kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +65,8 @@ LLAMAC_CONSTEXPR long residentCounters(const ResidentConfig &config) {
   return 2 * residentSetWords(config) + 5 * config.blocks + 4;
 }
 
-/// What the copies of a product's weights follow. It is kept in shared memory,
-/// so that one piece of code copies those of all products.
+/// The copies of a product's weights follow it. It is kept in shared memory, so
+/// that one piece of code copies those of all products.
 struct ResidentSource {
   unsigned units;    ///< Of all parts,
   unsigned second;   ///< of the parts ahead of the second,
@@ -80,7 +80,7 @@ struct ResidentSource {
   unsigned unused;
 };
 
-/// What a block keeps in shared memory.
+/// A block keeps this in shared memory.
 template <ResidentConfig config> struct alignas(128) ResidentShared {
   unsigned char rings[streamWarps][config.stages][config.stageBytes];
   unsigned char area[config.areaBytes];
@@ -98,7 +98,7 @@ LLAMAC_CONSTEXPR int residentSharedBytes(const ResidentConfig &config) {
       128));
 }
 
-/// As many stages as fit into `bytes`.
+/// `config` with as many stages as fit into `bytes`.
 LLAMAC_CONSTEXPR ResidentConfig withStages(ResidentConfig config, int bytes) {
   config.stages = 0;
   const int rest = bytes - residentSharedBytes(config) - 128;

@@ -36,6 +36,27 @@ LLAMAC_DEVICE float totalOfBlock(float value) {
   return total;
 }
 
+/// store(column, four) for the fours of row `row` of the table, of which thread
+/// `thread` of `threads` has some.
+template <EmbedConfig config, class Store>
+LLAMAC_DEVICE void forFoursOfRow(const void *table, long row, int thread,
+                                 int threads, const Store &store) {
+  using Weight = PackedWeight<config.format>;
+  static_assert(isPackableDepth(config.format, config.width));
+  const Weight weight{static_cast<const uint8_t *>(table), config.tokens,
+                      config.width};
+  for (int chunk = thread; chunk < chunksOfRow(config.format, config.width);
+       chunk += threads) {
+    const auto held = weight.load(row, chunk);
+#pragma unroll
+    for (int four = 0; four < Weight::fours; ++four) {
+      const long column = columnOfFour(config.format, chunk, four);
+      if (config.width % (4 * Weight::span) == 0 || column < config.width)
+        store(column, weightsOf(held, four));
+    }
+  }
+}
+
 /// out[r, :] = table[tokens[r], :] as f32; row 0 of the table for a token below
 /// 0, which a step that failed gives to the one after it. Of a rank's part of
 /// the table, which begins at token *rank * config.tokens, other tokens give
@@ -43,10 +64,6 @@ LLAMAC_DEVICE float totalOfBlock(float value) {
 template <EmbedConfig config>
 LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out,
                          [[maybe_unused]] const int *rank = nullptr) {
-  using Weight = PackedWeight<config.format>;
-  static_assert(isPackableDepth(config.format, config.width));
-  const Weight weight{static_cast<const uint8_t *>(table), config.tokens,
-                      config.width};
   const long row = blockIdx.y;
   long token = tokens[row] < 0 ? 0 : tokens[row];
   if constexpr (config.isPart) {
@@ -58,17 +75,11 @@ LLAMAC_DEVICE void embed(const int *tokens, const void *table, float *out,
       return;
     }
   }
-  for (int chunk = threadIdx.x;
-       chunk < chunksOfRow(config.format, config.width); chunk += rowThreads) {
-    const auto held = weight.load(token, chunk);
-#pragma unroll
-    for (int four = 0; four < Weight::fours; ++four) {
-      const long column = columnOfFour(config.format, chunk, four);
-      if (config.width % (4 * Weight::span) == 0 || column < config.width)
-        vectorAt<Vec<float, 4>>(out + row * config.width + column) =
-            weightsOf(held, four);
-    }
-  }
+  forFoursOfRow<config>(table, token, threadIdx.x, rowThreads,
+                        [&](long column, const Vec<float, 4> &four) {
+                          vectorAt<Vec<float, 4>>(out + row * config.width +
+                                                  column) = four;
+                        });
 }
 
 /// epilogue(row, column, value) by the lanes of a warp, which have neighbouring
@@ -197,17 +208,24 @@ LLAMAC_DEVICE SineCosine sineCosine(double x) {
   return {negate ? -first : first, negate ? -second : second};
 }
 
+/// [headSize / 2][cos, sin] of a row at `position`, by `threads` threads.
+template <long headSize>
+LLAMAC_DEVICE void cosSinOf(int position, const double *frequencies, int thread,
+                            int threads, float *out) {
+  for (int i = thread; i < headSize / 2; i += threads) {
+    const SineCosine of = sineCosine(double(position) * frequencies[i]);
+    store2(out + 2 * i,
+           {static_cast<float>(of.cosine), static_cast<float>(of.sine)});
+  }
+}
+
 /// out: f32 [rows][headSize / 2][cos, sin] of positions[r] * frequencies[i].
 /// In a launch of ropeTableShape(), or after embed() in one of rowwiseShape().
 template <long headSize>
 LLAMAC_DEVICE void ropeTable(const int *positions, const double *frequencies,
                              float *out) {
-  for (int i = threadIdx.x; i < headSize / 2; i += blockDim.x) {
-    const SineCosine of =
-        sineCosine(double(positions[blockIdx.y]) * frequencies[i]);
-    store2(out + blockIdx.y * headSize + 2 * i,
-           {static_cast<float>(of.cosine), static_cast<float>(of.sine)});
-  }
+  cosSinOf<headSize>(positions[blockIdx.y], frequencies, threadIdx.x,
+                     blockDim.x, out + blockIdx.y * headSize);
 }
 
 } // namespace llamac::cuda

@@ -135,6 +135,17 @@ LLAMAC_DEVICE Ranked firstOfLanes(Ranked own) {
   return {rank, reduceMinUnsigned(own.rank == rank ? own.id : notRanked().id)};
 }
 
+/// The first of the tokens of all `warps` warps of a block, by `shared`, a
+/// place for each.
+template <int warps>
+LLAMAC_DEVICE Ranked firstOfBlock(Ranked own, Ranked *shared) {
+  own = firstOfLanes(own);
+  if (laneIndex() == 0)
+    shared[warpIndex()] = own;
+  syncThreads();
+  return firstOfLanes(laneIndex() < warps ? shared[laneIndex()] : notRanked());
+}
+
 /// What find() sums: ones or weights.
 enum class Measure { Count, Mass };
 
@@ -219,12 +230,7 @@ template <long width, int threads = sampleThreads> struct SampledRow {
       if (rank < best.rank)
         best = {rank, static_cast<uint32_t>(id)};
     }
-    best = firstOfLanes(best);
-    if (laneIndex() == 0)
-      memory.firsts[warpIndex()] = best;
-    syncThreads();
-    return firstOfLanes(laneIndex() < warps ? memory.firsts[laneIndex()]
-                                            : notRanked());
+    return firstOfBlock<warps>(best, memory.firsts);
   }
 
   /// The histogram of a digit of those at `place` that weigh something.

@@ -74,6 +74,21 @@ template <StreamConfig config, class Rows> struct StagedInput {
     return rows.scale(sum);
   }
 
+  /// Puts a four of a row in its place, times the gain of a norm, of which its
+  /// squares go to `sum`.
+  static LLAMAC_DEVICE void put(float *staged, uint32_t four, Four value,
+                                const Four &gain, float &sum) {
+    if constexpr (normalises)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        sum = fma(value[j], value[j], sum);
+        value[j] *= gain[j];
+      }
+    const uint32_t chunk = four / parts;
+    vectorAt<Four>(staged + placeOf(chunk / 32, chunk % 32, four % parts)) =
+        value;
+  }
+
   /// Fills the places of `count` rows and with zeros those of the rows that a
   /// call does not have: sums are made of them, too. All threads of the block
   /// come. A thread has a batch of loads in flight at a time.
@@ -104,18 +119,9 @@ template <StreamConfig config, class Rows> struct StagedInput {
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
           const uint32_t four = first + i * threads;
-          if (!isEven && four >= fours)
-            continue;
-          Four value = isRow ? values[i] : Four{};
-          if constexpr (normalises)
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-              sum = fma(value[j], value[j], sum);
-              value[j] *= gains[i][j];
-            }
-          const uint32_t chunk = four / parts;
-          vectorAt<Four>(staged + row * rowFloats +
-                         placeOf(chunk / 32, chunk % 32, four % parts)) = value;
+          if (isEven || four < fours)
+            put(staged + row * rowFloats, four, isRow ? values[i] : Four{},
+                gains[i], sum);
         }
       }
       if constexpr (normalises) {
@@ -126,6 +132,41 @@ template <StreamConfig config, class Rows> struct StagedInput {
     }
   }
 };
+
+/// Multiplies segment `number` of a unit's rows, of `rowBytes` in segments of
+/// `segment`, which lie `segment` apart at `held`; `unroll` turns of a warp are
+/// made one where every lane has a chunk in all of them.
+template <GemvConfig product, uint32_t rowBytes, uint32_t segment, int unroll,
+          class Warp>
+LLAMAC_DEVICE void multiplySegment(Warp &warp, const unsigned char *held,
+                                   uint32_t number) {
+  // A segment is whole turns, or the whole row.
+  constexpr uint32_t segmentTurns = divideUp(segment, 32 * 16);
+  constexpr uint32_t turns = divideUp(rowBytes, 32 * 16);
+  constexpr bool isEven = rowBytes % segment == 0 && segment % (32 * 16) == 0;
+  const uint32_t first = number * segmentTurns;
+  auto take = [&](uint32_t turn) {
+    WeightChunk<product.format> loaded[product.weights][product.outputsPerWarp];
+#pragma unroll
+    for (int w = 0; w < product.weights; ++w)
+#pragma unroll
+      for (int output = 0; output < product.outputsPerWarp; ++output)
+        loaded[w][output] = {vectorAt<const Words4>(
+            held + (w * product.outputsPerWarp + output) * segment +
+            16 * (32 * turn + laneIndex()))};
+    warp.multiply(loaded, first + turn);
+  };
+  if constexpr (isEven) {
+#pragma unroll unroll
+    for (uint32_t turn = 0; turn < segmentTurns; ++turn)
+      take(turn);
+  } else {
+    const uint32_t count = minOf(segmentTurns, turns - first);
+    for (uint32_t turn = 0; turn < count; ++turn)
+      if (Warp::hasChunk(first + turn))
+        take(turn);
+  }
+}
 
 /// The products of a launch of launchShape(config) with packed weights.
 template <StreamConfig config> class LaneWeightStream {
@@ -249,21 +290,9 @@ private:
     }
   }
 
-  /// The lane's chunk in turn `turn` of a stage's segment.
-  LLAMAC_DEVICE WeightChunk<format> load(const unsigned char *stage, int w,
-                                         int output, uint32_t turn) const {
-    return {vectorAt<const Words4>(stage + (w * outputs + output) * segment +
-                                   16 * (32 * turn + laneIndex()))};
-  }
-
   template <class Input, class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const Input &input,
                               const Epilogue &epilogue) {
-    // A segment is whole turns, or the whole row.
-    constexpr uint32_t segmentTurns = divideUp(segment, 32 * 16);
-    constexpr uint32_t turns = divideUp(rowBytes, 32 * 16);
-    // Whether all lanes have a chunk in every turn of every segment.
-    constexpr bool isEven = rowBytes % segment == 0 && segment % (32 * 16) == 0;
     // More sums leave no registers for a second chunk, nor does an input that
     // is loaded ahead from far away.
     constexpr int unroll =
@@ -276,27 +305,8 @@ private:
       Warp warp{input};
       do {
         mbarrierWait(barrier(at.stage), at.phase);
-        const unsigned char *held = stageOf(at.stage);
-        const uint32_t first = place.segment * segmentTurns;
-        auto take = [&](uint32_t turn) {
-          WeightChunk<format> loaded[weights][outputs];
-#pragma unroll
-          for (int w = 0; w < weights; ++w)
-#pragma unroll
-            for (int output = 0; output < outputs; ++output)
-              loaded[w][output] = load(held, w, output, turn);
-          warp.multiply(loaded, first + turn);
-        };
-        if constexpr (isEven) {
-#pragma unroll unroll
-          for (uint32_t turn = 0; turn < segmentTurns; ++turn)
-            take(turn);
-        } else {
-          const uint32_t count = minOf(segmentTurns, turns - first);
-          for (uint32_t turn = 0; turn < count; ++turn)
-            if (Warp::hasChunk(first + turn))
-              take(turn);
-        }
+        multiplySegment<product, rowBytes, segment, unroll>(
+            warp, stageOf(at.stage), place.segment);
         syncWarp();
         fill(at.stage);
         at.advance();

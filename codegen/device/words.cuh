@@ -53,25 +53,31 @@ LLAMAC_DEVICE uint32_t wordOf(float value) {
 }
 LLAMAC_DEVICE float valueOf(uint32_t word) { return bitCast<float>(~word); }
 
-/// Waits for `count` times four words, word(i) each, which are 16-byte aligned;
-/// all loads are on their way at a time.
+/// Waits for `count` times four values, at word(i) each, which is 16-byte
+/// aligned; all loads are on their way at a time.
 template <int count, class Word>
-LLAMAC_DEVICE void awaitFours(Words4 (&to)[count], const Word &word) {
+LLAMAC_DEVICE void awaitFours(Vec<float, 4> (&to)[count], const Word &word) {
+  Words4 words[count];
   Patience patience;
   for (;;) {
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      to[i] = loadRelaxed4(word(i));
+      words[i] = loadRelaxed4(word(i));
     bool areThere = true;
 #pragma unroll
     for (int i = 0; i < count; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        areThere = areThere && to[i][j] != 0;
+        areThere = areThere && words[i][j] != 0;
     if (areThere)
-      return;
+      break;
     patience.lookAgain();
   }
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      to[i][j] = valueOf(words[i][j]);
 }
 
 LLAMAC_DEVICE F32x2 awaitPair(const uint32_t *word) {
@@ -95,6 +101,10 @@ LLAMAC_DEVICE F32x2 loadPair(WordRow row, long, long column) {
 }
 LLAMAC_DEVICE void storePair(uint32_t *word, F32x2 value) {
   storeRelaxed2(word, Words2{wordOf(value.x), wordOf(value.y)});
+}
+LLAMAC_DEVICE void storeFour(uint32_t *word, const Vec<float, 4> &values) {
+  storeRelaxed4(word, Words4{wordOf(values[0]), wordOf(values[1]),
+                             wordOf(values[2]), wordOf(values[3])});
 }
 template <long width>
 LLAMAC_DEVICE F32x2 storePair(WordRow row, long, long column, F32x2 value) {

@@ -185,7 +185,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
     `hostile-rounding`.
 
     ```mlir
-    module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
+    module attributes {kernel.target =
+      #kernel.target<name = "cuda", context_size = 2048, gpu = "sm_90a">}
     ```
   }];
   let parameters = (ins StringRefParameter<>:$name, "int64_t":$context_size,
@@ -339,7 +340,8 @@ def Kernel_RmsNormOp
   let regions = (region AnyRegion:$epilogue);
   let assemblyFormat = [{
     $input `,` $weight (`next_norm` `(` $nextNorm^ `)`)?
-    (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+    (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:`
+    functional-type(operands, results)
   }];
 }
 

@@ -40,7 +40,7 @@ struct Repetition {
 struct Source {
   enum Kind {
     Shared,  ///< The same value in all layers.
-    Each,    ///< Another value from outside in each.
+    Each,    ///< Another value from outside in each; `op` numbers these.
     Local,   ///< Result `result` of op `op` of the layer.
     Carried, ///< That of the layer before; of the first one from outside.
   };
@@ -203,8 +203,7 @@ LogicalResult ResidentBuilder::findSources() {
   for (size_t op = 0; op < layers.period; ++op) {
     sources.emplace_back();
     for (unsigned i = 0; i < opOf(0, op)->getNumOperands(); ++i) {
-      const Source source = *launches.sourceOf(layers, op, i);
-      sources.back().push_back(source);
+      Source source = *launches.sourceOf(layers, op, i);
       const Value value = opOf(0, op)->getOperand(i);
       if (source.kind == Source::Carried &&
           carried.insert({{source.op, source.result}, value}).first->second !=
@@ -212,11 +211,16 @@ LogicalResult ResidentBuilder::findSources() {
         return failure();
       if (source.kind == Source::Shared)
         shared.insert(value);
-      const std::pair<size_t, unsigned> place(op, i);
-      if (source.kind == Source::Each && llvm::none_of(each, [&](auto other) {
-            return isSameInAll(place, other);
-          }))
-        each.push_back(place);
+      if (source.kind == Source::Each) {
+        const std::pair<size_t, unsigned> place(op, i);
+        source.op =
+            llvm::find_if(
+                each, [&](auto other) { return isSameInAll(place, other); }) -
+            each.begin();
+        if (source.op == each.size())
+          each.push_back(place);
+      }
+      sources.back().push_back(source);
     }
     for (OpResult result : opOf(0, op)->getResults())
       if (isa<llama::KVType>(result.getType()))
@@ -283,12 +287,7 @@ void ResidentBuilder::buildLayers(IRMapping &map) {
       if (source.kind == Source::Carried)
         clone->setOperand(i, before[{source.op, source.result}]);
       else if (source.kind == Source::Each)
-        clone->setOperand(i, own[llvm::find_if(each,
-                                               [&, i = i](auto other) {
-                                                 return isSameInAll({op, i},
-                                                                    other);
-                                               }) -
-                                 each.begin()]);
+        clone->setOperand(i, own[source.op]);
     clones.push_back(clone);
   }
   SmallVector<Value> given;
@@ -309,9 +308,7 @@ void ResidentBuilder::buildLayers(IRMapping &map) {
 }
 
 kernel::ResidentOp ResidentBuilder::run() {
-  if (layers.count == 0)
-    return {};
-  if (failed(findSources()))
+  if (layers.count == 0 || failed(findSources()))
     return {};
   Operation *end = func.getBody().front().getTerminator();
   SmallVector<Value> results(end->getOperands());
