@@ -11,13 +11,16 @@
 #include "codegen/sim/SimCode.h"
 #include "codegen/sim/SimTensorMap.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 
 namespace llamac {
@@ -167,6 +170,30 @@ public:
 
   absl::Status run(const StepShape &shape,
                    absl::FunctionRef<void()> /*meanwhile*/) override {
+    return runStep(shape, std::nullopt);
+  }
+  /// As StepQueue::run().
+  absl::Status runSteps(const StepShape &shape, int steps) {
+    const bool isOne = isResident(plan, program);
+    for (int step = 0; step < (isOne ? 1 : steps); ++step)
+      LLAMAC_RETURN_IF_ERROR(runStep(shape, StepOfRun{step, steps}));
+    return absl::OkStatus();
+  }
+  absl::Status runLaunch(size_t launch, const StepShape &shape) override {
+    LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
+    LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
+    const int64_t rows = rowsOf(*program.launches[launch], shape);
+    return rows > 0 ? device.run(moduleOf(launch),
+                                 {bind(launch, rows, shape, std::nullopt)}, {})
+                    : absl::OkStatus();
+  }
+
+private:
+  struct StepOfRun {
+    int step = 0, steps = 1;
+  };
+
+  absl::Status runStep(const StepShape &shape, std::optional<StepOfRun> ofRun) {
     LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
     // The arena is uninitialised at the start of each step.
     absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
@@ -174,7 +201,7 @@ public:
     std::vector<SimLaunch> launches; // Of one module, which run together.
     for (size_t i = 0; i < program.launches.size(); ++i) {
       if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
-        launches.push_back(bind(i, rows, shape));
+        launches.push_back(bind(i, rows, shape, ofRun));
       if (i + 1 < program.launches.size() && &moduleOf(i) == &moduleOf(i + 1))
         continue;
       LLAMAC_RETURN_IF_ERROR(device.run(moduleOf(i), launches, undefined));
@@ -183,17 +210,8 @@ public:
     }
     return checkCounters();
   }
-  absl::Status runLaunch(size_t launch, const StepShape &shape) override {
-    LLAMAC_RETURN_IF_ERROR(checkShape(program, shape));
-    LLAMAC_RETURN_IF_ERROR(checkLaunch(program, launch));
-    const int64_t rows = rowsOf(*program.launches[launch], shape);
-    return rows > 0
-               ? device.run(moduleOf(launch), {bind(launch, rows, shape)}, {})
-               : absl::OkStatus();
-  }
-
-private:
-  SimLaunch bind(size_t number, int64_t rows, const StepShape &shape) {
+  SimLaunch bind(size_t number, int64_t rows, const StepShape &shape,
+                 std::optional<StepOfRun> ofRun) {
     const schema::LaunchT &launch = *program.launches[number];
     const schema::KernelT &kernel = *plan.kernels[launch.kernel];
     const schema::GeometryT &geometry = *kernel.geometry;
@@ -201,7 +219,7 @@ private:
                               ? device.residentBlocks(geometry.items)
                               : geometry.items;
     const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
-    const int64_t steps = shape.samples ? 1 : 0;
+    const int64_t steps = !shape.samples ? 0 : ofRun ? ofRun->steps : 1;
     SimLaunch bound{
         .kernel = kernel.symbol,
         .grid = {static_cast<uint32_t>(items), static_cast<uint32_t>(blocks)},
@@ -214,6 +232,11 @@ private:
         .cluster = static_cast<uint32_t>(geometry.cluster)};
     for (const schema::Operand &operand : launch.operands)
       bound.args.push_back(addressOf(operand, bindings));
+    if (ofRun)
+      moveToStep(
+          plan, program, launch,
+          bindings.inputs[static_cast<size_t>(schema::InputRole::Tokens)],
+          shape.rows, ofRun->step, bound.args);
     for (SimTensorMap &map : maps[number])
       bound.args.push_back(&map);
     return bound;
@@ -238,6 +261,52 @@ private:
   const schema::PlanT &plan;
   ProgramBindings bindings;
   std::vector<std::vector<SimTensorMap>> maps; ///< By launch.
+};
+
+/// Nothing is in flight: all is done when it is queued.
+class SimStepQueue final : public StepQueue {
+public:
+  explicit SimStepQueue(SimDevice &device) : device(device) {}
+
+  absl::Status write(Buffer &to, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override {
+    return device.write(to, offset, bytes);
+  }
+  absl::Status copy(Buffer &to, uint64_t toOffset, const Buffer &from,
+                    uint64_t fromOffset, uint64_t size) override {
+    std::vector<uint8_t> staging;
+    LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                            device.read(from, fromOffset, size, staging));
+    return device.write(to, toOffset, bytes);
+  }
+  absl::Status run(PreparedProgram &program, const StepShape &shape,
+                   int steps) override {
+    return static_cast<SimProgram &>(program).runSteps(shape, steps);
+  }
+  absl::Status fetch(const Buffer &from, uint64_t offset,
+                     uint64_t size) override {
+    std::vector<uint8_t> staging;
+    LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                            device.read(from, offset, size, staging));
+    results.emplace_back(bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<absl::Span<const uint8_t>> take() override {
+    if (results.empty())
+      return internalError("runs in flight: expected one to take, got none");
+    taken = std::move(results.front());
+    results.pop_front();
+    return absl::MakeConstSpan(taken);
+  }
+  absl::Status finish() override {
+    results.clear();
+    return absl::OkStatus();
+  }
+
+private:
+  SimDevice &device;
+  std::deque<std::vector<uint8_t>> results; ///< Of the runs, not taken.
+  std::vector<uint8_t> taken;
 };
 
 class SimCode final : public LoadedCode {
@@ -299,6 +368,11 @@ private:
 };
 
 } // namespace
+
+absl::StatusOr<std::unique_ptr<StepQueue>>
+SimDevice::newStepQueue(int /*depth*/, uint64_t /*runBytes*/) {
+  return std::make_unique<SimStepQueue>(*this);
+}
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>
 SimDevice::loadCode(std::shared_ptr<const PlanReader> plan) {

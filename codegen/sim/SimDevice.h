@@ -60,6 +60,8 @@ public:
                      absl::Span<const uint8_t> bytes) override;
   absl::StatusOr<std::unique_ptr<Upload>>
   newUpload(uint64_t pieceBytes) override;
+  absl::StatusOr<std::unique_ptr<StepQueue>>
+  newStepQueue(int depth, uint64_t runBytes) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
 

@@ -341,8 +341,7 @@ CudaProgram::~CudaProgram() {
     device.driver().cuEventDestroy_v2(mark);
 }
 
-/// Where the operands of a launch are in step `step` of a run. A resident
-/// launch, of all steps, has them as in the first.
+/// Where the operands of a launch are in step `step` of a run.
 std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
                                             int step) const {
   const schema::LaunchT &launch = *program.launches[number];
@@ -351,27 +350,8 @@ std::vector<void *> CudaProgram::operandsOf(size_t number, const Work &work,
     result[peers - launch.operands.data()] =
         static_cast<uint8_t *>(gathered->memory->address()) +
         gathered->layout.tableAt(peers->index(), rowsOf(launch, work.shape));
-  if (work.steps == 0)
-    return result;
-  auto slice = [&](void *input, schema::InputRole role, int of) -> void * {
-    return static_cast<uint8_t *>(input) +
-           static_cast<int64_t>(inputRowBytes(role)) * work.shape.rows * of;
-  };
-  const auto &params = plan.kernels[launch.kernel]->params;
-  for (size_t i = 0; i < result.size(); ++i) {
-    const schema::Operand &operand = launch.operands[i];
-    const auto role = static_cast<schema::InputRole>(operand.index());
-    if (operand.kind() == schema::OperandKind::Input &&
-        (role == schema::InputRole::Tokens ||
-         role == schema::InputRole::Positions ||
-         role == schema::InputRole::SamplingParams))
-      result[i] = slice(result[i], role, step);
-    else if ((isSampling(launch) || resident) &&
-             params[i] == schema::ParamRole::Result &&
-             operand.kind() == schema::OperandKind::Arena &&
-             static_cast<int64_t>(operand.offset()) == program.tokensOffset)
-      result[i] = slice(tokens, schema::InputRole::Tokens, step + 1);
-  }
+  if (work.steps != 0)
+    moveToStep(plan, program, launch, tokens, work.shape.rows, step, result);
   return result;
 }
 

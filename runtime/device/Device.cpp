@@ -77,17 +77,46 @@ const schema::Operand *peersOf(const schema::LaunchT &launch) {
   return found == launch.operands.end() ? nullptr : &*found;
 }
 
+static bool isInput(const schema::Operand &operand, schema::InputRole role) {
+  return operand.kind() == schema::OperandKind::Input &&
+         operand.index() == static_cast<uint32_t>(role);
+}
+
+static bool takes(const schema::LaunchT &launch, schema::InputRole role) {
+  return std::ranges::any_of(launch.operands,
+                             [role](const schema::Operand &operand) {
+                               return isInput(operand, role);
+                             });
+}
+
 bool isSampling(const schema::LaunchT &launch) {
-  auto takes = [&](schema::InputRole role) {
-    return std::ranges::any_of(
-        launch.operands, [role](const schema::Operand &operand) {
-          return operand.kind() == schema::OperandKind::Input &&
-                 operand.index() == static_cast<uint32_t>(role);
-        });
-  };
   // A resident step takes both.
-  return takes(schema::InputRole::SamplingParams) &&
-         !takes(schema::InputRole::Tokens);
+  return takes(launch, schema::InputRole::SamplingParams) &&
+         !takes(launch, schema::InputRole::Tokens);
+}
+
+void moveToStep(const schema::PlanT &plan, const schema::ProgramT &program,
+                const schema::LaunchT &launch, void *tokens, int64_t rows,
+                int step, std::vector<void *> &addresses) {
+  const auto &params = plan.kernels[launch.kernel]->params;
+  const bool samples = takes(launch, schema::InputRole::SamplingParams);
+  auto rowsOn = [rows](void *input, schema::InputRole role, int steps) {
+    return static_cast<void *>(static_cast<uint8_t *>(input) +
+                               static_cast<int64_t>(inputRowBytes(role)) *
+                                   rows * steps);
+  };
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    const schema::Operand &operand = launch.operands[i];
+    for (const schema::InputRole role :
+         {schema::InputRole::Tokens, schema::InputRole::Positions,
+          schema::InputRole::SamplingParams})
+      if (isInput(operand, role))
+        addresses[i] = rowsOn(addresses[i], role, step);
+    if (samples && params[i] == schema::ParamRole::Result &&
+        operand.kind() == schema::OperandKind::Arena &&
+        static_cast<int64_t>(operand.offset()) == program.tokensOffset)
+      addresses[i] = rowsOn(tokens, schema::InputRole::Tokens, step + 1);
+  }
 }
 
 int64_t rowsOf(const schema::LaunchT &launch, const StepShape &shape) {

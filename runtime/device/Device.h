@@ -129,6 +129,14 @@ const schema::Operand *peersOf(const schema::LaunchT &launch);
 /// Whether `launch` only samples tokens.
 bool isSampling(const schema::LaunchT &launch);
 
+/// Moves `addresses`, of the operands of `launch` in a single step, to where
+/// they are in step `step` of a run of steps of `rows` rows each, as
+/// StepQueue::run() has them; `tokens` is the input. A launch of all steps has
+/// the addresses of the first.
+void moveToStep(const schema::PlanT &plan, const schema::ProgramT &program,
+                const schema::LaunchT &launch, void *tokens, int64_t rows,
+                int step, std::vector<void *> &addresses);
+
 /// Where `operand` points.
 void *addressOf(const schema::Operand &operand,
                 const ProgramBindings &bindings);

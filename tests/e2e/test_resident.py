@@ -7,7 +7,7 @@ other, and give the bits of the step of many launches.
     test_resident.py              everything
     test_resident.py Bits         logits, past the length where attention is split
     test_resident.py Schedules    orders of threads, one block that stands still, and checked memory
-    test_resident.py Draws        tokens that the step samples
+    test_resident.py Draws        tokens that several steps of a launch sample
 """
 
 import os
@@ -114,28 +114,38 @@ class Schedules(Case):
 
 
 class Draws(Case):
+    """Tokens of four steps a launch: past a border of pages, and past the length where attention is split."""
+
     OPTIONS = (
+        ("--temp", 0),
         ("--temp", 1, "--seed", 3),
         ("--temp", 0.8, "--top-k", 20, "--seed", 4),
         ("--temp", 1.2, "--top-p", 0.7, "--seed", 5),
-        ("--temp", 0),
     )
 
     def answer(self, plan, *flags):
-        ids = ",".join(map(str, range(1, 20)))
+        ids = ",".join(map(str, range(1, SPLIT - 5)))
         out = self.llamac("run", plan, "--tokens", ids, "-n", 10, "--print-ids", "--ignore-eos", "-q", *flags)
         return out.stdout.split()
 
+    def answers(self, plan, *flags):
+        return [self.answer(plan, *options, *flags) for options in self.OPTIONS]
+
     def test_both_steps_draw_the_same(self):
         model = self.model("small", SMALL)
-        chain, resident = self.plan(model), self.resident(model)
-        drawn = []
-        for options in self.OPTIONS:
-            answer = self.answer(chain, *options)
-            self.assertEqual(len(answer), 10)
-            self.assertEqual(answer, self.answer(resident, *options))
-            drawn.append(answer)
-        self.assertEqual(len({tuple(answer) for answer in drawn}), len(drawn))
+        expected = self.answers(self.plan(model))
+        self.assertEqual({len(answer) for answer in expected}, {10})
+        self.assertEqual(len({tuple(answer) for answer in expected}), len(expected))
+        resident = self.resident(model)
+        for order in ORDERS:
+            with self.subTest(order=order):
+                self.assertEqual(self.answers(resident, "--sim-schedule", order), expected)
+
+    def test_checked_memory(self):
+        plan = self.resident(self.model("small", SMALL), "--sim-check")
+        for order, options in zip(ORDERS, self.OPTIONS):
+            with self.subTest(order=order):
+                self.answer(plan, *options, "--sim-schedule", order)
 
 
 if __name__ == "__main__":
