@@ -263,6 +263,10 @@ struct KeyLoader {
   static constexpr int stride = attentionStride(config);
   /// How far ahead of its copy a tile is asked for.
   static constexpr int aheadTiles = 4;
+  /// Tiles whose copies begin ahead of the first that is used. A tile behind
+  /// them comes where the one before it was.
+  static constexpr int startedTiles =
+      config.stages == 1 ? 1 : config.stages - 1;
 
   KvCache<config.kv> cache;
   unsigned char *stages;
@@ -326,9 +330,9 @@ struct KeyLoader {
   /// start() does not ask for.
   LLAMAC_DEVICE void startFirst() {
 #pragma unroll
-    for (int tile = 0; tile < config.stages - 1; ++tile)
+    for (int tile = 0; tile < startedTiles; ++tile)
       start(tile);
-    for (int tile = config.stages - 1; tile < aheadTiles; ++tile)
+    for (int tile = startedTiles; tile < aheadTiles; ++tile)
       askAhead(tile);
   }
 
@@ -340,12 +344,12 @@ struct KeyLoader {
     const int count = tiles();
     if constexpr (config.stages == 1) {
       for (int tile = 0; tile < count; ++tile) {
-        start(tile);
         cpAsyncWait<0>();
         complete(tile);
         Team::sync();
         body(tile);
         Team::sync();
+        start(tile + 1);
       }
     } else {
       for (int tile = 0; tile < count; ++tile) {
