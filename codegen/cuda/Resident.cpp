@@ -131,21 +131,19 @@ static std::string whyNoPhase(Operation *op, bool isHead,
   if (!streams(op, options))
     return "a product does not stream";
   const cuda::StreamConfig config = streamConfig(op, options);
-  if (config.product.outputsPerWarp != 2)
+  if (!cuda::streamsByMma(config) && config.product.outputsPerWarp != 2)
     return "a product has other tiles";
-  if (cuda::streamsByMma(config))
-    return "weights of " +
-           llama::elementTypeName(
-               cast<RankedTensorType>(weightsOf(op)[0].getType())
-                   .getElementType())
-               .str() +
-           " have no stream there";
   // Outputs come in pairs, and are read four at a time.
   const int unit = isHead ? 2 : 4;
   for (const long part : config.parts)
     if (part % unit != 0)
       return textOf("a width of {0} is no multiple of {1}", part, unit);
   return "";
+}
+
+/// Whether the weights of `op`, a product, are of a block format.
+static bool isByMma(Operation *op, const CudaTargetOptions &options) {
+  return cuda::streamsByMma(streamConfig(op, options));
 }
 
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
@@ -182,6 +180,9 @@ std::string whyNotResident(kernel::ResidentOp op,
   if (std::string why = whyNoPhase(phases.head, /*isHead=*/true, options);
       !why.empty())
     return why;
+  for (Operation *product : phases.products())
+    if (isByMma(product, options) != isByMma(phases.head, options))
+      return "some weights are floats, others of a block format";
   // The operands of the layers follow each other.
   const OperandRange each = phases.layers.getEach();
   for (auto [i, value] : llvm::enumerate(each))
@@ -215,8 +216,7 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
     product.stream = streamConfig(op, options);
     for (auto [i, weight] : llvm::enumerate(weightsOf(op)))
       product.matrices[i] = phases.operand(weight);
-    area = std::max<int64_t>(
-        area, cuda::roundUp(product.stream.product.depth, 32 * 8) * 4);
+    area = std::max<int64_t>(area, cuda::residentInputBytes(product.stream));
   }
   config.layerEnd = config.count - 1;
   for (Operation *op : phases.ofLayer)
@@ -233,20 +233,49 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
   return config;
 }
 
-/// A stage has whole turns of a warp for each row; of two sizes that is taken
-/// which makes the larger ring.
+/// Bytes that wait in a ring, on the average of all the weights of a layer: a
+/// stage may have less than it holds.
+static double bytesHeld(const cuda::ResidentConfig &config) {
+  double bytes = 0, stages = 0;
+  for (int i = 0; i < config.layerEnd; ++i) {
+    const cuda::StreamConfig &stream = config.products[i].stream;
+    const int64_t row =
+        cuda::unitBytes(stream.product.format, stream.product.depth);
+    const double units = static_cast<double>(cuda::streamUnits(stream, 0) +
+                                             cuda::streamUnits(stream, 1) +
+                                             cuda::streamUnits(stream, 2));
+    bytes += units * static_cast<double>(row * stream.product.weights *
+                                         cuda::residentUnitRows(config));
+    stages += units * static_cast<double>(cuda::divideUp(
+                          row, cuda::residentSegment(config, stream)));
+  }
+  return bytes / stages * config.stages;
+}
+
+/// A stage has whole turns of a warp for each row, or whole groups of tiles; of
+/// the sizes that is taken with which most bytes wait, of equals the largest.
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
                                            const CudaTargetOptions &options) {
   Phases phases(op);
   // What arrivesLast() declares lies ahead of the rest, which is aligned.
   constexpr int declared = 1024;
   cuda::ResidentConfig config = configWithoutStages(phases, options);
+  SmallVector<int> sizes{8192, 4096};
+  if (cuda::residentByMma(config))
+    for (sizes.clear(); sizes.size() < 32;)
+      sizes.push_back((40 - static_cast<int>(sizes.size())) * 1024);
   cuda::ResidentConfig best = config;
   best.stages = 0;
-  for (const int stageBytes : {8192, 4096}) {
+  for (const int stageBytes : sizes) {
     config.stageBytes = stageBytes;
     config = cuda::withStages(config, options.gpu.blockSharedBytes - declared);
-    if (config.stages * config.stageBytes > best.stages * best.stageBytes)
+    const bool fits = llvm::all_of(
+        ArrayRef(config.products, config.count), [&](const auto &product) {
+          return cuda::residentStageBytes(config, product.stream) <=
+                 config.stageBytes;
+        });
+    if (fits && config.stages >= 2 &&
+        (best.stages == 0 || bytesHeld(config) > bytesHeld(best)))
       best = config;
   }
   return best;

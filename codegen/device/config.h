@@ -201,12 +201,11 @@ template <GemvConfig config> struct alignas(16) SplitShared {
   float blocks[sets][4][numbers];
   /// What the warps have of two units.
   float partials[2][streamWarps][config.weights][rows][tileRows];
-  float squares[rows][streamWarps + 1];
+  float squares[rows][streamWarps];
 };
 
 LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
-  const int sums =
-      2 * streamWarps * config.weights * tileRows + streamWarps + 1;
+  const int sums = 2 * streamWarps * config.weights * tileRows + streamWarps;
   return 16 +
          splitSets(config) * (splitSetBytes + 4 * splitNumbers(config) * 4) +
          static_cast<int>(roundUp(config.maxRows * sums * 4, 16));
@@ -217,15 +216,12 @@ LLAMAC_CONSTEXPR bool splitInputFits(const GemvConfig &config) {
   return long{splitSets(config)} * splitSetBytes <= splitInputLimit;
 }
 
-/// Groups of tiles of each weight in a stage, which come as one: what fits into
-/// five times stageBytes, if that can be a step or more for every warp, and if
-/// it can be an equal part of a row; or all of a row.
-LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
-  const GemvConfig &product = config.product;
-  const int bytes = groupBytes(product.format) * product.weights;
-  const int third = streamRingBytes / 3 - 2 * 8;
-  const int most =
-      (5 * config.stageBytes < third ? 5 * config.stageBytes : third) / bytes;
+/// Groups of tiles of each weight in a stage of `stageBytes`, which come as
+/// one: what fits, if that can be a step or more for every warp, and if it can
+/// be an equal part of a row; or all of a row.
+LLAMAC_CONSTEXPR int splitStageGroups(const GemvConfig &product,
+                                      int stageBytes) {
+  const int most = stageBytes / (groupBytes(product.format) * product.weights);
   const long row = groupsOf(product.format, product.depth);
   if (row <= most)
     return static_cast<int>(row);
@@ -239,6 +235,14 @@ LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
     if (row % fewer == 0)
       return fewer;
   return groups;
+}
+
+/// The same of a product of its own, whose stages have five times stageBytes.
+LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
+  const int third = streamRingBytes / 3 - 2 * 8;
+  return splitStageGroups(config.product, 5 * config.stageBytes < third
+                                              ? 5 * config.stageBytes
+                                              : third);
 }
 
 LLAMAC_CONSTEXPR int splitStageBytes(const StreamConfig &config) {

@@ -9,15 +9,18 @@
 // Between the launches of a step memory idles: one drains, the next one fills.
 // Here a step is one launch, all of whose blocks run at the same time. The
 // weights of all its products are one stream through shared memory, which does
-// not stop where a product ends: each warp has a ring, as in stream.cuh, and
-// fills a stage that it has used with what it will need next, of whichever
-// product, while the block waits for the results of others.
+// not stop where a product ends: a stage that has been used is filled with what
+// will be needed next, of whichever product, while the block waits for the
+// results of others. Of floats each warp has a ring, as in stream.cuh; of block
+// formats the block has one, as in stream_mma.cuh, but no warp that only fills
+// it, which would leave the others a third fewer registers: they take turns.
 //
 // Those come as words (words.cuh). A unit of outputs u belongs to block u
-// modulo the grid, and within it to a warp, so that every block has a share of
-// every product; which they are does not decide any result's bits. Sums are
-// made in the order of stream.cuh, and attention by the code of attention.cuh:
-// the results are those of a step of launches, bit by bit.
+// modulo the grid, and to a warp of it, or to all, so that every block has a
+// share of every product; which they are does not decide any result's bits.
+// Sums are made in the order of the streams of launches, and attention by the
+// code of attention.cuh: the results are those of a step of launches, bit by
+// bit.
 //
 // Memory order. A step ends in a barrier of all blocks, with release and
 // acquire, the only one that all of them wait at. What it orders:
@@ -47,6 +50,7 @@
 #include "llamac/rowwise.cuh"
 #include "llamac/sampling.cuh"
 #include "llamac/stream.cuh"
+#include "llamac/stream_mma.cuh"
 #include "llamac/words.cuh"
 
 #if LLAMAC_HAS_SM90
@@ -56,14 +60,17 @@ namespace llamac::cuda {
 /// The input of a product: a row of words, as it is or under RMSNorm.
 template <long depth> struct WordInput {
   static constexpr bool normalises = false;
-  WordRow row;
+  WordRow words;
+
+  LLAMAC_DEVICE WordRow row(int) const { return words; }
 };
 template <long depth> struct WordNorm {
   static constexpr bool normalises = true;
-  WordRow row;
+  WordRow words;
   const float *gain; ///< [depth].
   float eps;
 
+  LLAMAC_DEVICE WordRow row(int) const { return words; }
   LLAMAC_DEVICE float scale(float sumOfSquares) const {
     return normScale<depth>(sumOfSquares, eps);
   }
@@ -207,26 +214,32 @@ template <ResidentConfig config> class ResidentStep {
   using Four = Vec<float, 4>;
   static constexpr int stages = config.stages;
   static constexpr long setWords = residentSetWords(config);
+  static constexpr bool byMma = residentByMma(config);
+  static constexpr int threads = residentThreads;
+  static constexpr uint32_t unitRows = residentUnitRows(config);
   static_assert(sizeof(Shared) == residentSharedBytes(config));
-  static_assert(stages >= 2 && config.stageBytes % 2048 == 0);
+  static_assert(stages >= 2 && config.stageBytes % 128 == 0);
 
   template <int number> struct Product {
     static constexpr StreamConfig stream = config.products[number].stream;
     static constexpr GemvConfig gemv = stream.product;
     static constexpr int weights = gemv.weights;
-    static constexpr int outputs = gemv.outputsPerWarp;
-    static constexpr uint32_t rowBytes = streamRowBytes(stream);
+    static constexpr uint32_t rowBytes = unitBytes(gemv.format, gemv.depth);
     static constexpr uint32_t segment = residentSegment(config, stream);
-    static constexpr uint32_t turnBytes = 32 * 16;
     static constexpr bool isOfLayer = number < config.layerEnd;
     using Units = StreamUnits<stream, divideUp(rowBytes, segment)>;
     static constexpr uint32_t segments = Units::segments;
-    static_assert(gemv.maxRows == 1 && outputs == 2 && Units::isWhole &&
-                  !streamsByMma(stream));
+    static_assert(gemv.maxRows == 1 && streamsByMma(stream) == byMma);
     static_assert(weights == 1 || stream.parts[1] == 0);
     static_assert(segment % 16 == 0 &&
-                  (segments == 1 || segment % turnBytes == 0));
-    static_assert(roundUp(gemv.depth, 32 * 8) * 4 <= config.areaBytes);
+                  residentStageBytes(config, stream) <= config.stageBytes);
+    static_assert(residentInputBytes(stream) <= config.areaBytes);
+  };
+  template <int number> struct LaneProduct : Product<number> {
+    using P = Product<number>;
+    static constexpr uint32_t turnBytes = 32 * 16;
+    static_assert(P::gemv.outputsPerWarp == 2 && P::Units::isWhole);
+    static_assert(P::segments == 1 || P::segment % turnBytes == 0);
   };
 
 public:
@@ -237,9 +250,14 @@ public:
         next{0, 0, firstUnit(), 0, 0} {
     LLAMAC_SHARED_DYNAMIC(bytes);
     shared = reinterpret_cast<Shared *>(bytes);
-    if (electLane()) {
-      for (int stage = 0; stage < stages; ++stage)
-        mbarrierInit(barrier(stage), 1);
+    // The block's ring, or the warp's.
+    const bool fillsRing = !byMma || warpIndex() == 0;
+    if (fillsRing && electLane()) {
+      for (int stage = 0; stage < stages; ++stage) {
+        mbarrierInit(full(stage), 1);
+        if constexpr (byMma)
+          mbarrierInit(empty(stage), streamWarps);
+      }
       mbarrierInitFence();
     }
     if (threadIdx.x == 0)
@@ -248,7 +266,7 @@ public:
     settle();
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage)
-      fill(stage);
+      fill(stage, fillsRing);
   }
 
   /// Begins a step: its cosines and sines come to shared memory, and the row of
@@ -263,11 +281,11 @@ public:
     sequence = sequences[0];
     first = notRanked();
     syncThreads(); // The cosines of the step before are read.
-    cosSinOf<config.headSize>(position, frequencies, threadIdx.x,
-                              residentThreads, shared->cosSin);
+    cosSinOf<config.headSize>(position, frequencies, threadIdx.x, threads,
+                              shared->cosSin);
     forFoursOfRow<embed>(
         embedding, maxOf(token, 0), blockIdx.x + gridDim.x * threadIdx.x,
-        gridDim.x * residentThreads, [&](long column, const Four &four) {
+        gridDim.x * threads, [&](long column, const Four &four) {
           storeFour(out.words + column, four);
         });
   }
@@ -291,7 +309,92 @@ public:
   /// Product `number`, with its input and its epilogue.
   template <int number, class Input, class Epilogue>
   LLAMAC_DEVICE void product(const Input &input, const Epilogue &epilogue) {
-    using P = Product<number>;
+    if constexpr (byMma)
+      productByMma<number>(input, epilogue);
+    else
+      productByLanes<number>(input, epilogue);
+  }
+
+  /// Attention of the row: queries, key and value at `qkv`, as QkvWords has
+  /// them, of layer `layer`, results to `out`.
+  template <AttentionConfig attention>
+  LLAMAC_DEVICE void attend(int layer, WordRow qkv, const void *pool,
+                            const int *pageTable, WordRow out) {
+    constexpr int headTiles = attentionHeadTiles(attention);
+    constexpr int tiles = attentionTiles(attention);
+    static_assert(residentAttentionBytes(attention) <= config.areaBytes);
+    static_assert(residentPartialWords(attention) <= config.partialWords);
+    const int splits = splitsOf(attention, tilesOfKeys(attention, position));
+    uint32_t *const partials = partialsOf(layer);
+    usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
+    float *const queries =
+        reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
+    syncThreads(); // What was in the area is read.
+    if (warpIndex() < attentionWarps) {
+      const KvCache<attention.kv> cache{
+          static_cast<uint16_t *>(const_cast<void *>(pool)), pageTable};
+#pragma unroll 1
+      for (int item = blockIdx.x; item < splits * tiles; item += gridDim.x) {
+        const int tile = item % tiles;
+        const RowSplit of{
+            0,      position,         sequence,        item / tiles,
+            splits, tile / headTiles, tile % headTiles};
+        attendSplit<attention>(cache,
+                               SplitInWords<attention>(cache, of, qkv.words,
+                                                       out, partials, queries),
+                               of, shared->area);
+      }
+    } else if (warpIndex() == attentionWarps && splits > 1) {
+      // The blocks at the other end have no split, if there are some.
+#pragma unroll 1
+      for (int vector = gridDim.x - 1 - blockIdx.x; vector < attention.heads;
+           vector += gridDim.x)
+        merge<attention>(partials, splits, vector, out,
+                         queries + residentQueryFloats(attention));
+    }
+  }
+
+  /// Ends a step with the token that params[step] chooses by `logits`, of
+  /// `width`, the first of which findsFirst() has found: it goes to out[step].
+  /// Whether another step follows.
+  template <long width>
+  LLAMAC_DEVICE bool end(const float *logits, const SamplingParams *params,
+                         int *out) {
+    static_assert(sizeof(SampleMemory) <= config.areaBytes);
+    const Ranked found = firstOfAll();
+    if (steps != 0) {
+      const SamplingParams param = params[step];
+      token = found.rank == 0 ? -1 : static_cast<int>(found.id);
+      const bool isDrawn = found.rank != 0 && param.temperature > 0;
+      if (isDrawn && blockIdx.x == 0) {
+        const SampledRow<width, threads> row{
+            logits, *reinterpret_cast<SampleMemory *>(shared->area), 0, 0};
+        row.choose(found, param).sample(param, out + step);
+        syncThreads();
+        token = out[step];
+      }
+      if (!isDrawn && blockIdx.x == 0 && threadIdx.x == 0)
+        out[step] = token;
+      if (isDrawn && step + 1 < asked)
+        passToken();
+    }
+    clear();
+    return ++step < asked;
+  }
+
+  /// Behind the last step: the last block clears what the barriers have left.
+  LLAMAC_DEVICE void finish() {
+    if (!arrivesLast(counter(), gridDim.x))
+      return;
+    for (int i = threadIdx.x; i < 5 * config.blocks + 3; i += threads)
+      flags()[i] = 0;
+  }
+
+private:
+  template <int number, class Input, class Epilogue>
+  LLAMAC_DEVICE void productByLanes(const Input &input,
+                                    const Epilogue &epilogue) {
+    using P = LaneProduct<number>;
     using Staged = StagedInput<P::stream, Input>;
     using Warp = GemvWarp<P::gemv, Staged>;
     // Whoever makes a deep input is not done with all of it at once: a warp
@@ -348,82 +451,58 @@ public:
     }
   }
 
-  /// Attention of the row: queries, key and value at `qkv`, as QkvWords has
-  /// them, of layer `layer`, results to `out`.
-  template <AttentionConfig attention>
-  LLAMAC_DEVICE void attend(int layer, WordRow qkv, const void *pool,
-                            const int *pageTable, WordRow out) {
-    constexpr int headTiles = attentionHeadTiles(attention);
-    constexpr int tiles = attentionTiles(attention);
-    static_assert(residentAttentionBytes(attention) <= config.areaBytes);
-    static_assert(residentPartialWords(attention) <= config.partialWords);
-    const int splits = splitsOf(attention, tilesOfKeys(attention, position));
-    uint32_t *const partials = partialsOf(layer);
-    usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
-    float *const queries =
-        reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
+  template <int number, class Input, class Epilogue>
+  LLAMAC_DEVICE void productByMma(const Input &input,
+                                  const Epilogue &epilogue) {
+    using P = Product<number>;
+    using Staged = SplitInput<P::gemv>;
+    using Row = SplitRow<P::gemv, P::segment / groupBytes(P::gemv.format)>;
+    auto &staged = *reinterpret_cast<SplitShared<P::gemv> *>(shared->area);
     syncThreads(); // What was in the area is read.
-    if (warpIndex() < attentionWarps) {
-      const KvCache<attention.kv> cache{
-          static_cast<uint16_t *>(const_cast<void *>(pool)), pageTable};
+    Staged::fill(staged, input, 1);
+    syncThreads();
+    float scale = 1;
+    if constexpr (Input::normalises)
+      scale = input.scale(Staged::squaresOf(staged, 0));
+    int finisher = 0;
 #pragma unroll 1
-      for (int item = blockIdx.x; item < splits * tiles; item += gridDim.x) {
-        const int tile = item % tiles;
-        const RowSplit of{
-            0,      position,         sequence,        item / tiles,
-            splits, tile / headTiles, tile % headTiles};
-        attendSplit<attention>(cache,
-                               SplitInWords<attention>(cache, of, qkv.words,
-                                                       out, partials, queries),
-                               of, shared->area);
+    for (uint32_t unit = firstUnit(); unit < P::Units::count;
+         unit += stride()) {
+      const auto of = P::Units::unitOf(unit);
+      const auto own = epilogueOfPart(epilogue, of.part);
+      // They come while the unit is multiplied.
+      ExtrasOf<Epilogue> extras = {};
+      if (const uint32_t column = Row::columnOfLane(of.first);
+          warpIndex() == finisher && Row::rowOfLane() == 0 &&
+          column < of.outputs)
+        extras = extrasOf(own, 0, column);
+      typename Row::Warp warp(staged);
+#pragma unroll 1
+      for (uint32_t segment = 0; segment < P::segments; ++segment) {
+        mbarrierWait(full(at.stage), at.phase);
+        Row::multiply(warp, stageOf(at.stage), segment);
+        syncWarp();
+        if (laneIndex() == 0)
+          mbarrierArrive(empty(at.stage));
+        // One of them fills it again once all have used it.
+        const bool fillsNow = warpIndex() == filler;
+        if (fillsNow)
+          mbarrierWait(empty(at.stage), at.phase);
+        fill(at.stage, fillsNow);
+        filler = (filler + 1) % streamWarps;
+        at.advance();
       }
-    } else if (warpIndex() == attentionWarps && splits > 1) {
-      // The blocks at the other end have no split, if there are some.
-#pragma unroll 1
-      for (int vector = gridDim.x - 1 - blockIdx.x; vector < attention.heads;
-           vector += gridDim.x)
-        merge<attention>(partials, splits, vector, out,
-                         queries + residentQueryFloats(attention));
+      // As in stream_mma.cuh.
+      auto &partials = staged.partials[finisher % 2];
+      warp.storePartials(partials[warpIndex()]);
+      syncThreads();
+      if (warpIndex() == finisher)
+        Row::finish(partials, of.first, of.outputs, 1, scale, own,
+                    [&](long, long) { return extras; });
+      finisher = (finisher + 1) % streamWarps;
     }
   }
 
-  /// Ends a step with the token that params[step] chooses by `logits`, of
-  /// `width`, the first of which findsFirst() has found: it goes to out[step].
-  /// Whether another step follows.
-  template <long width>
-  LLAMAC_DEVICE bool end(const float *logits, const SamplingParams *params,
-                         int *out) {
-    static_assert(sizeof(SampleMemory) <= config.areaBytes);
-    const Ranked found = firstOfAll();
-    if (steps != 0) {
-      const SamplingParams param = params[step];
-      token = found.rank == 0 ? -1 : static_cast<int>(found.id);
-      const bool isDrawn = found.rank != 0 && param.temperature > 0;
-      if (isDrawn && blockIdx.x == 0) {
-        const SampledRow<width, residentThreads> row{
-            logits, *reinterpret_cast<SampleMemory *>(shared->area), 0, 0};
-        row.choose(found, param).sample(param, out + step);
-        syncThreads();
-        token = out[step];
-      }
-      if (!isDrawn && blockIdx.x == 0 && threadIdx.x == 0)
-        out[step] = token;
-      if (isDrawn && step + 1 < asked)
-        passToken();
-    }
-    clear();
-    return ++step < asked;
-  }
-
-  /// Behind the last step: the last block clears what the barriers have left.
-  LLAMAC_DEVICE void finish() {
-    if (!arrivesLast(counter(), gridDim.x))
-      return;
-    for (int i = threadIdx.x; i < 5 * config.blocks + 3; i += residentThreads)
-      flags()[i] = 0;
-  }
-
-private:
   /// A stage of weights: segment `segment` of unit `unit` of product
   /// `product` of layer `layer` in step `step`.
   struct Place {
@@ -434,16 +513,23 @@ private:
     int step;
   };
 
+  /// The units of a warp, or of the block.
   static LLAMAC_DEVICE uint32_t firstUnit() {
-    return blockIdx.x + gridDim.x * warpIndex();
+    return byMma ? blockIdx.x : blockIdx.x + gridDim.x * warpIndex();
   }
-  static LLAMAC_DEVICE uint32_t stride() { return gridDim.x * streamWarps; }
+  static LLAMAC_DEVICE uint32_t stride() {
+    return gridDim.x * residentRings(config);
+  }
 
-  LLAMAC_DEVICE uint64_t *barrier(int stage) const {
-    return &shared->barriers[warpIndex()][stage];
+  static LLAMAC_DEVICE int ring() { return byMma ? 0 : warpIndex(); }
+  LLAMAC_DEVICE uint64_t *full(int stage) const {
+    return &shared->full[ring()][stage];
+  }
+  LLAMAC_DEVICE uint64_t *empty(int stage) const {
+    return &shared->empty[stage];
   }
   LLAMAC_DEVICE unsigned char *stageOf(int stage) const {
-    return shared->rings[warpIndex()][stage];
+    return shared->stages[ring()][stage];
   }
   LLAMAC_DEVICE float *area() const {
     return reinterpret_cast<float *>(shared->area);
@@ -502,13 +588,14 @@ private:
     }
   }
 
-  /// Starts the copies of what the warp needs next, if there is something.
-  LLAMAC_DEVICE void fill(int stage) {
+  /// Goes on behind what a ring needs next, if there is something, and starts
+  /// its copies if the warp `copies`.
+  LLAMAC_DEVICE void fill(int stage, bool copies) {
     if (next.step >= asked)
       return;
     const ResidentSource &source = shared->sources[next.product];
-    if (electLane())
-      copy(source, stageOf(stage), barrier(stage));
+    if (copies && electLane())
+      copy(source, stageOf(stage), full(stage));
     if (++next.segment == source.segments) {
       next.segment = 0;
       next.unit += stride();
@@ -516,7 +603,7 @@ private:
     }
   }
 
-  /// Rows 2 u and 2 u + 1 of unit u of each weight, or a segment of them.
+  /// The rows of a unit of each weight, or a segment of them.
   LLAMAC_DEVICE void copy(const ResidentSource &source, unsigned char *to,
                           uint64_t *full) const {
     const int part = next.unit >= source.third    ? 2
@@ -527,8 +614,8 @@ private:
                                                    : 0);
     const uint32_t at = next.segment * source.segment;
     const uint32_t bytes = minOf(source.segment, source.rowBytes - at);
-    const uint64_t offset = uint64_t{2 * unit} * source.rowBytes + at;
-    mbarrierArriveExpect(full, source.weights * 2 * bytes);
+    const uint64_t offset = uint64_t{unitRows * unit} * source.rowBytes + at;
+    mbarrierArriveExpect(full, source.weights * unitRows * bytes);
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       if (w == 1 && source.weights == 1)
@@ -538,11 +625,11 @@ private:
                                    next.layer * source.layerPointers]) +
                          offset;
       // Whole rows lie one behind the other.
-      const bool areWhole = source.segments == 1;
-      bulkCopy(to, from, areWhole ? 2 * bytes : bytes, full);
-      if (!areWhole)
+      const bool areTwo = unitRows == 2 && source.segments != 1;
+      bulkCopy(to, from, areTwo ? bytes : unitRows * bytes, full);
+      if (areTwo)
         bulkCopy(to + source.segment, from + source.rowBytes, bytes, full);
-      to += 2 * source.segment;
+      to += unitRows * source.segment;
     }
   }
 
@@ -553,16 +640,15 @@ private:
                            float &squares) {
     using P = Product<number>;
     using Staged = StagedInput<P::stream, Input>;
-    constexpr int batch =
-        batchOfTurns(divideUp(P::gemv.depth / 4, residentThreads), 4);
+    constexpr int batch = batchOfTurns(divideUp(P::gemv.depth / 4, threads), 4);
     const int last = static_cast<int>(end / 4);
 #pragma unroll 1
     for (int base = static_cast<int>(begin / 4); base < last;
-         base += batch * residentThreads) {
+         base += batch * threads) {
       Four gains[batch];
       auto fourOf = [&](int i) {
         // Behind the last there is that again.
-        return minOf(base + i * residentThreads + static_cast<int>(threadIdx.x),
+        return minOf(base + i * threads + static_cast<int>(threadIdx.x),
                      last - 1);
       };
       if constexpr (Input::normalises)
@@ -571,11 +657,10 @@ private:
           gains[i] = vectorAt<const Four>(input.gain + 4 * fourOf(i));
       Four values[batch];
       awaitFours(values,
-                 [&](int i) { return input.row.words + 4 * fourOf(i); });
+                 [&](int i) { return input.words.words + 4 * fourOf(i); });
 #pragma unroll
       for (int i = 0; i < batch; ++i) {
-        const int four =
-            base + i * residentThreads + static_cast<int>(threadIdx.x);
+        const int four = base + i * threads + static_cast<int>(threadIdx.x);
         if (four < last)
           Staged::put(area(), four, values[i], gains[i], squares);
       }
@@ -587,11 +672,11 @@ private:
   template <int number, class Warp>
   LLAMAC_DEVICE void take(Warp &warp, uint32_t segment) {
     using P = Product<number>;
-    mbarrierWait(barrier(at.stage), at.phase);
+    mbarrierWait(full(at.stage), at.phase);
     multiplySegment<P::gemv, P::rowBytes, P::segment, 4>(
         warp, stageOf(at.stage), segment);
     syncWarp();
-    fill(at.stage);
+    fill(at.stage, true);
     at.advance();
   }
 
@@ -643,8 +728,7 @@ private:
       storeRelease(flags() + blockIdx.x, step + 1);
     }
     Ranked own = notRanked();
-    for (uint32_t block = threadIdx.x; block < gridDim.x;
-         block += residentThreads) {
+    for (uint32_t block = threadIdx.x; block < gridDim.x; block += threads) {
       await(flags() + block);
       const Ranked other = candidates()[block];
       if (other.rank < own.rank ||
@@ -683,8 +767,8 @@ private:
         clear(partialsOf(layer), usedPartials);
   }
   static LLAMAC_DEVICE void clear(uint32_t *from, long count) {
-    for (long i = blockIdx.x * long(residentThreads) + threadIdx.x;
-         i < count / 4; i += gridDim.x * long(residentThreads))
+    for (long i = blockIdx.x * long(threads) + threadIdx.x; i < count / 4;
+         i += gridDim.x * long(threads))
       storeRelaxed4(from + 4 * i, Words4{});
   }
 
@@ -695,6 +779,7 @@ private:
   Shared *shared;
   Place next;             ///< What is copied next.
   RingPlace<stages> at{}; ///< What is multiplied next.
+  int filler = 0;         ///< The warp that next fills the block's ring.
   int step = 0;
   int token = 0;
   int position = 0;

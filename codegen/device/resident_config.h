@@ -20,6 +20,7 @@ namespace llamac::cuda {
 
 /// The most products of a layer and those ahead of and behind the layers.
 constexpr int residentProducts = 8;
+constexpr int residentThreads = streamWarps * 32;
 
 /// A product of a resident step. Its matrices are where the launch's table of
 /// addresses says at `matrices`; of a layer's product that is for layer 0.
@@ -45,11 +46,23 @@ struct ResidentConfig {
   /// turns.
   int areaBytes = 0;
   int blocks = 132;
-  int stageBytes = 8192; ///< Of a stage of a warp's ring.
+  int stageBytes = 8192; ///< Of a stage of a ring.
   int stages = 3;
 };
 
-constexpr int residentThreads = streamWarps * 32;
+/// Whether weights go to tensor cores, in tiles that the warps of a block share
+/// (stream_mma.cuh): the block has one ring, which another warp fills. Else
+/// each warp has a ring of its own (stream.cuh).
+LLAMAC_CONSTEXPR bool residentByMma(const ResidentConfig &config) {
+  return streamsByMma(config.products[0].stream);
+}
+/// Rows of weights, or of tiles, of a unit.
+LLAMAC_CONSTEXPR int residentUnitRows(const ResidentConfig &config) {
+  return residentByMma(config) ? 1 : 2;
+}
+LLAMAC_CONSTEXPR int residentRings(const ResidentConfig &config) {
+  return residentByMma(config) ? 1 : streamWarps;
+}
 
 /// Words of the values of one step, and of these with all partial results.
 LLAMAC_CONSTEXPR long residentValueWords(const ResidentConfig &config) {
@@ -71,7 +84,7 @@ struct ResidentSource {
   unsigned units;    ///< Of all parts,
   unsigned second;   ///< of the parts ahead of the second,
   unsigned third;    ///< and of those ahead of the third.
-  unsigned rowBytes; ///< Of a row of weights,
+  unsigned rowBytes; ///< Of a row of weights, or of tiles,
   unsigned segment;  ///< and of its share of a stage.
   unsigned segments; ///< Of a row.
   unsigned weights;  ///< 1 or 2.
@@ -82,9 +95,11 @@ struct ResidentSource {
 
 /// A block keeps this in shared memory.
 template <ResidentConfig config> struct alignas(128) ResidentShared {
-  unsigned char rings[streamWarps][config.stages][config.stageBytes];
+  static constexpr int rings = residentRings(config);
+  unsigned char stages[rings][config.stages][config.stageBytes];
   unsigned char area[config.areaBytes];
-  unsigned long barriers[streamWarps][config.stages];
+  unsigned long full[rings][config.stages];
+  unsigned long empty[config.stages]; ///< Of the block's ring.
   ResidentSource sources[residentProducts];
   float cosSin[config.headSize];
   float squares[streamWarps];
@@ -93,8 +108,9 @@ template <ResidentConfig config> struct alignas(128) ResidentShared {
 
 LLAMAC_CONSTEXPR int residentSharedBytes(const ResidentConfig &config) {
   return static_cast<int>(roundUp(
-      streamWarps * config.stages * (config.stageBytes + 8) + config.areaBytes +
-          residentProducts * 48 + config.headSize * 4 + streamWarps * 12,
+      config.stages * (residentRings(config) * (config.stageBytes + 8) + 8) +
+          config.areaBytes + residentProducts * 48 + config.headSize * 4 +
+          streamWarps * 12,
       128));
 }
 
@@ -102,16 +118,27 @@ LLAMAC_CONSTEXPR int residentSharedBytes(const ResidentConfig &config) {
 LLAMAC_CONSTEXPR ResidentConfig withStages(ResidentConfig config, int bytes) {
   config.stages = 0;
   const int rest = bytes - residentSharedBytes(config) - 128;
-  config.stages = rest / (streamWarps * (config.stageBytes + 8));
+  config.stages = rest / (residentRings(config) * (config.stageBytes + 8) + 8);
   return config;
 }
 
-/// Bytes of each row of the weights of `stream` in a stage.
+/// Bytes of each row of the weights of `stream`, or of each row of tiles, in a
+/// stage.
 LLAMAC_CONSTEXPR int residentSegment(const ResidentConfig &config,
                                      const StreamConfig &stream) {
+  if (streamsByMma(stream))
+    return splitStageGroups(stream.product, config.stageBytes) *
+           groupBytes(stream.product.format);
   const long row = streamRowBytes(stream);
   const int segment = config.stageBytes / streamRows(stream);
   return static_cast<int>(row < segment ? row : segment);
+}
+
+/// Bytes of a stage with weights of `stream`.
+LLAMAC_CONSTEXPR int residentStageBytes(const ResidentConfig &config,
+                                        const StreamConfig &stream) {
+  return residentUnitRows(config) * stream.product.weights *
+         residentSegment(config, stream);
 }
 
 LLAMAC_CONSTEXPR LaunchShape launchShape(const ResidentConfig &config) {
@@ -119,6 +146,12 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const ResidentConfig &config) {
                     residentSharedBytes(config)};
   shape.counters = residentCounters(config);
   return shape;
+}
+
+/// Bytes of the area that the input of `stream` takes.
+LLAMAC_CONSTEXPR long residentInputBytes(const StreamConfig &stream) {
+  return streamsByMma(stream) ? splitSharedBytes(stream.product)
+                              : roundUp(stream.product.depth, 32 * 8) * 4;
 }
 
 /// Bytes of the area that attention takes: tiles, queries of a tile with the

@@ -42,6 +42,22 @@
 
 namespace llamac::cuda {
 
+/// Elements at(i) to at(i) + 3 and at(i) + 16 to at(i) + 19 of a row, of each
+/// i.
+template <int count, class At>
+LLAMAC_DEVICE void loadEights(float (&to)[count][8], const float *row,
+                              const At &at) {
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const auto four = vectorAt<const Vec<float, 4>>(row + at(i) + 16 * half);
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        to[i][4 * half + j] = four[j];
+    }
+}
+
 /// The input of a product in shared memory, split, times the gain of a norm.
 template <GemvConfig config> struct SplitInput {
   using Shared = SplitShared<config>;
@@ -51,10 +67,11 @@ template <GemvConfig config> struct SplitInput {
   static_assert(rows == 1 || rows == 2 || rows == 4);
   static_assert(sizeof(Shared) == splitSharedBytes(config));
 
-  /// Brings `count` rows; all `threads` threads of the block come, each with a
-  /// batch of loads in flight at a time. A barrier follows.
-  template <int threads, class Rows>
+  /// Brings `count` rows, by the first streamWarps warps of the block: a thread
+  /// has a batch of loads in flight at a time. A barrier follows.
+  template <class Rows>
   static LLAMAC_DEVICE void fill(Shared &shared, const Rows &input, int count) {
+    constexpr int threads = streamWarps * 32;
     constexpr int eights = Shared::sets * setBlocks * 4;
     constexpr int depthEights = config.depth / 8;
     constexpr int batch =
@@ -63,7 +80,7 @@ template <GemvConfig config> struct SplitInput {
       vectorAt<Words4>(shared.zeros) = {};
 #pragma unroll 1
     for (int row = 0; row < rows; ++row) {
-      const float *from = input.row(minOf(row, count - 1));
+      const auto from = input.row(minOf(row, count - 1));
       float squares = 0;
       // A block of 32 is four lanes', which stay together: lane t has what a
       // share of it has.
@@ -74,16 +91,15 @@ template <GemvConfig config> struct SplitInput {
         auto eightOf = [&](int i) {
           return first + i * threads + static_cast<int>(laneIndex());
         };
-#pragma unroll
-        for (int i = 0; i < batch; ++i) {
+        auto at = [&](int i) {
           // Behind the last block there is that again.
           const int eight = eightOf(i);
           const int block = minOf(eight / 4, depthEights / 4 - 1);
-          const long at = block * scaleBlock + eight % 4 * 4;
-          load(x[i], from + at);
-          if constexpr (Rows::normalises)
-            load(gain[i], input.gain + at);
-        }
+          return long{block} * scaleBlock + eight % 4 * 4;
+        };
+        if constexpr (Rows::normalises)
+          loadEights(gain, input.gain, at);
+        loadEights(x, from, at);
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
           const int eight = eightOf(i);
@@ -120,16 +136,6 @@ template <GemvConfig config> struct SplitInput {
   }
 
 private:
-  static LLAMAC_DEVICE void load(float (&to)[8], const float *from) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const auto four = vectorAt<const Vec<float, 4>>(from + 16 * half);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        to[4 * half + i] = four[i];
-    }
-  }
-
   /// Stores what share `eight % 4` of block `eight / 4` of a row has. The lanes
   /// of the same four come together.
   static LLAMAC_DEVICE void store(Shared &shared, int row, int eight,

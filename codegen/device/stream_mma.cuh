@@ -32,20 +32,15 @@
 
 namespace llamac::cuda {
 
-/// The products of a launch of launchShape(config) with packed weights.
-template <StreamConfig config> class SplitWeightStream {
-  static constexpr GemvConfig product = config.product;
+/// What the eight warps of a block make of a row of tiles, of two weights one
+/// of each, which comes in segments of `stageGroups` groups.
+template <GemvConfig product, int stageGroups> struct SplitRow {
   static constexpr WeightFormat format = product.format;
-  static constexpr int stageGroups = splitStageGroups(config);
   static constexpr int groups = groupsOf(format, product.depth);
-  using Units = StreamUnits<config, divideUp(groups, stageGroups)>;
-  using Unit = typename Units::Unit;
+  static constexpr int segments = divideUp(groups, stageGroups);
   using Warp = SplitWarp<product>;
   using Shared = SplitShared<product>;
-  static constexpr int parts = Units::parts;
   static constexpr int weights = product.weights;
-  static constexpr int stages = splitStages(config);
-  static constexpr int stageBytes = splitStageBytes(config);
   /// Bytes of a segment of a row of tiles, and of the row.
   static constexpr int segment = stageGroups * groupBytes(format);
   static constexpr int rowBytes = unitBytes(format, product.depth);
@@ -60,8 +55,91 @@ template <StreamConfig config> class SplitWeightStream {
                                  segmentSteps % streamWarps == 0;
   static constexpr int unroll = 2 * product.maxRows / weights;
   static_assert(isPackableDepth(format, product.depth));
-  static_assert(splitInputFits(product) && stages >= 2);
-  static_assert(Units::segments == 1 || segmentTiles % stepTiles == 0);
+  static_assert(splitInputFits(product));
+  static_assert(segments == 1 || segmentTiles % stepTiles == 0);
+
+  /// Multiplies the warp's share of segment `number`, which lies at `stage`.
+  static LLAMAC_DEVICE void multiply(Warp &warp, const unsigned char *stage,
+                                     int number) {
+    const int first = number * segmentTiles;
+    if constexpr (isEven) {
+#pragma unroll unroll
+      for (int turn = 0; turn < segmentSteps / streamWarps; ++turn)
+        step(warp, stage, first, turn * streamWarps + warpIndex());
+    } else {
+      // The warps take turns, from one segment to the next.
+      const int steps = divideUp(minOf(segmentTiles, tiles - first), stepTiles);
+      const int before = number * segmentSteps;
+      for (int at =
+               (warpIndex() + streamWarps - before % streamWarps) % streamWarps;
+           at < steps; at += streamWarps)
+        step(warp, stage, first, at);
+    }
+  }
+
+  /// The sums of the warps, of a unit.
+  using Partials = float[streamWarps][weights][product.maxRows][tileRows];
+
+  /// The pair of outputs of a row that a lane gets of finish().
+  static LLAMAC_DEVICE int rowOfLane() { return laneIndex() / (tileRows / 2); }
+  static LLAMAC_DEVICE uint32_t columnOfLane(uint32_t first) {
+    return first + laneIndex() % (tileRows / 2) * 2;
+  }
+
+  /// Adds up the warps' sums of outputs `first` to `end` - 1 of `rows` rows, by
+  /// a warp: a lane gives its pair, times `scale`, to the epilogue, with what
+  /// extras(row, column) gives, which may have loaded it before.
+  template <class Epilogue, class Extras>
+  static LLAMAC_DEVICE void
+  finish(const Partials &partials, uint32_t first, uint32_t end, int rows,
+         float scale, const Epilogue &epilogue, const Extras &extras) {
+    const int row = rowOfLane();
+    const uint32_t column = columnOfLane(first);
+    if (row >= rows || column >= end)
+      return;
+    F32x2 totals[weights];
+#pragma unroll
+    for (int w = 0; w < weights; ++w) {
+      F32x2 sum = {0, 0};
+#pragma unroll
+      for (int warp = 0; warp < streamWarps; ++warp)
+        sum = sum + load2(&partials[warp][w][row][column - first]);
+      totals[w] = sum * splat(scale);
+    }
+    applyEpilogue(epilogue, row, column, totals, extras(row, column));
+  }
+
+private:
+  /// Multiplies step `at` of a stage, whose first tile is tile `first` of its
+  /// rows. Behind the last tile there is that again: the input is zero there.
+  static LLAMAC_DEVICE void step(Warp &warp, const unsigned char *stage,
+                                 int first, int at) {
+    constexpr int perGroup = groupTiles(format);
+    static_assert(perGroup == 1 || perGroup % stepTiles == 0);
+    const int tile = at * stepTiles;
+    const bool isLast = tiles % stepTiles != 0 && first + tile + 1 == tiles;
+    warp.template multiply<segment>(stage + tileOffset(format, tile),
+                                    stage + groupScalesOffset(format, tile),
+                                    isLast          ? 0
+                                    : perGroup == 1 ? groupBytes(format)
+                                                    : tileBytes(format),
+                                    first / stepTiles + at);
+  }
+};
+
+/// The products of a launch of launchShape(config) with packed weights.
+template <StreamConfig config> class SplitWeightStream {
+  static constexpr GemvConfig product = config.product;
+  using Row = SplitRow<product, splitStageGroups(config)>;
+  using Units = StreamUnits<config, Row::segments>;
+  using Unit = typename Units::Unit;
+  using Shared = typename Row::Shared;
+  static constexpr int parts = Units::parts;
+  static constexpr int weights = product.weights;
+  static constexpr int stages = splitStages(config);
+  static constexpr int stageBytes = splitStageBytes(config);
+  static constexpr int segment = Row::segment, rowBytes = Row::rowBytes;
+  static_assert(stages >= 2);
 
 public:
   /// Starts to fill the ring. Matrix `w` of part `p` is bases[p * weights + w].
@@ -91,7 +169,8 @@ public:
   template <class Rows, class Epilogue>
   LLAMAC_DEVICE void run(int rows, const Rows &input,
                          const Epilogue &epilogue) {
-    SplitInput<product>::template fill<splitThreads>(shared(), input, rows);
+    if (!copies())
+      SplitInput<product>::fill(shared(), input, rows);
     syncThreads();
     if (!copies()) {
       multiply(rows, input, epilogue);
@@ -159,30 +238,12 @@ private:
           minOf<uint32_t>(streamAheadBytes / weights, rowBytes - begun));
   }
 
-  /// Multiplies step `at` of a stage, whose first tile is tile `first` of its
-  /// rows. Behind the last tile there is that again: the input is zero there.
-  static LLAMAC_DEVICE void step(Warp &warp, const unsigned char *stage,
-                                 int first, int at) {
-    constexpr int perGroup = groupTiles(format);
-    static_assert(perGroup == 1 || perGroup % stepTiles == 0);
-    const int tile = at * stepTiles;
-    const bool isLast = tiles % stepTiles != 0 && first + tile + 1 == tiles;
-    warp.template multiply<segment>(stage + tileOffset(format, tile),
-                                    stage + groupScalesOffset(format, tile),
-                                    isLast          ? 0
-                                    : perGroup == 1 ? groupBytes(format)
-                                                    : tileBytes(format),
-                                    first / stepTiles + at);
-  }
-
   template <class Rows, class Epilogue>
   LLAMAC_DEVICE void multiply(int rows, const Rows &input,
                               const Epilogue &epilogue) {
-    constexpr int pairs = tileRows / 2;
-    const int row = laneIndex() / pairs, pair = laneIndex() % pairs;
     float scale = 1;
     if constexpr (Rows::normalises)
-      if (row < product.maxRows)
+      if (const int row = Row::rowOfLane(); row < product.maxRows)
         scale = input.scale(SplitInput<product>::squaresOf(shared(), row));
 
     RingPlace<stages> place;
@@ -190,25 +251,10 @@ private:
     for (uint32_t index = blockIdx.x; index < Units::count;
          index += gridDim.x) {
       const Unit unit = Units::unitOf(index);
-      Warp warp(shared());
+      typename Row::Warp warp(shared());
       for (uint32_t i = 0; i < Units::segments; ++i) {
         mbarrierWait(full(place.stage), place.phase);
-        const unsigned char *stage = stageOf(place.stage);
-        const int first = i * segmentTiles;
-        if constexpr (isEven) {
-#pragma unroll unroll
-          for (int turn = 0; turn < segmentSteps / streamWarps; ++turn)
-            step(warp, stage, first, turn * streamWarps + warpIndex());
-        } else {
-          // The warps take turns, from one segment to the next.
-          const int steps =
-              divideUp(minOf(segmentTiles, tiles - first), stepTiles);
-          const int before = i * segmentSteps;
-          for (int at = (warpIndex() + streamWarps - before % streamWarps) %
-                        streamWarps;
-               at < steps; at += streamWarps)
-            step(warp, stage, first, at);
-        }
+        Row::multiply(warp, stageOf(place.stage), i);
         syncWarp();
         if (laneIndex() == 0)
           mbarrierArrive(empty(place.stage));
@@ -219,32 +265,14 @@ private:
       auto &partials = shared().partials[finisher % 2];
       warp.storePartials(partials[warpIndex()]);
       barrierSync(1, streamWarps * 32);
-      if (warpIndex() == finisher)
-        finish(partials, unit, row, pair, rows, scale,
-               epilogueOfPart(epilogue, unit.part));
+      if (warpIndex() == finisher) {
+        const auto own = epilogueOfPart(epilogue, unit.part);
+        Row::finish(
+            partials, unit.first, unit.outputs, rows, scale, own,
+            [&](long row, long column) { return extrasOf(own, row, column); });
+      }
       finisher = (finisher + 1) % streamWarps;
     }
-  }
-
-  /// Adds up what the warps have of a unit; a lane has a pair of a row.
-  template <class Epilogue>
-  static LLAMAC_DEVICE void finish(
-      const float (&partials)[streamWarps][weights][product.maxRows][tileRows],
-      const Unit &unit, int row, int pair, int rows, float scale,
-      const Epilogue &epilogue) {
-    const uint32_t column = unit.first + 2 * pair;
-    if (row >= rows || column >= unit.outputs)
-      return;
-    F32x2 totals[weights];
-#pragma unroll
-    for (int w = 0; w < weights; ++w) {
-      F32x2 sum = {0, 0};
-#pragma unroll
-      for (int warp = 0; warp < streamWarps; ++warp)
-        sum = sum + load2(&partials[warp][w][row][2 * pair]);
-      totals[w] = sum * splat(scale);
-    }
-    applyEpilogue(epilogue, row, column, totals);
   }
 
   Units units;

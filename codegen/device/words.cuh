@@ -94,6 +94,18 @@ LLAMAC_DEVICE F32x2 awaitPair(const uint32_t *word) {
 struct WordRow {
   uint32_t *words;
 };
+/// As of a row in memory (split.cuh).
+template <int count, class At>
+LLAMAC_DEVICE void loadEights(float (&to)[count][8], WordRow row,
+                              const At &at) {
+  Vec<float, 4> fours[2 * count];
+  awaitFours(fours, [&](int i) { return row.words + at(i / 2) + i % 2 * 16; });
+#pragma unroll
+  for (int i = 0; i < 2 * count; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      to[i / 2][i % 2 * 4 + j] = fours[i][j];
+}
 template <long width>
 LLAMAC_DEVICE F32x2 loadPair(WordRow row, long, long column) {
   static_assert(width % 2 == 0);

@@ -27,6 +27,8 @@ from model_families import QWEN2
 SPLIT = 129
 ORDERS = ("forward", "reverse", "random:5", "stalled:6")
 SMALL = Config(128, 3, 2, 1, vocab=258, multiple_of=64)
+BLOCKS = Config(256, 2, 2, 1, vocab=258, multiple_of=4096)
+BLOCK_FORMATS = ("q8_0", "q4_0", "mxfp8")
 
 
 class Case(support.TestCase):
@@ -58,10 +60,10 @@ class Case(support.TestCase):
 class Bits(Case):
     """The step of one launch and that of many have the same logits, bit by bit."""
 
-    def check(self, model, config, tokens, weights=None):
+    def check(self, model, config, tokens, weights=None, flags=()):
         ids = np.random.default_rng(7).integers(0, config.vocab, tokens).tolist()
-        chain = self.bits(self.plan(model), ids)
-        resident = self.bits(self.resident(model), ids)
+        chain = self.bits(self.plan(model, *flags), ids)
+        resident = self.bits(self.resident(model, *flags), ids)
         differing = np.flatnonzero((chain != resident).any(axis=1))
         self.assertEqual(differing.tolist(), [])
         if weights:
@@ -84,6 +86,13 @@ class Bits(Case):
         config = Config(64, 2, 1, 1, vocab=258, multiple_of=8192)
         self.check(self.model("deep", config), config, 4)
 
+    def test_block_formats(self):
+        # A width that tiles do not divide (258), and, as the input of w2 is deep, rows of tiles in parts.
+        model = self.model("blocks", BLOCKS)
+        for format in BLOCK_FORMATS:
+            with self.subTest(format=format):
+                self.check(model, BLOCKS, 4, flags=("--weights", format))
+
     @unittest.skipUnless(support.EXHAUSTIVE, "as the others, with other heads")
     def test_eight_query_heads_of_a_key_head(self):
         config = Config(512, 2, 8, 1, vocab=258, multiple_of=64)
@@ -97,20 +106,25 @@ class Bits(Case):
 
 
 class Schedules(Case):
+    # Each warp has a ring of weights, or the block has one.
+    MODELS = (("small", SMALL, ()), ("blocks", BLOCKS, ("--weights", "q4_0")))
+
     def test_every_order_has_the_same_bits(self):
-        model = self.model("small", SMALL)
-        plan = self.resident(model)
-        ids = list(range(1, 11))
-        expected = self.bits(self.plan(model), ids)
-        for order in ORDERS:
-            with self.subTest(order=order):
-                self.assertTrue((self.bits(plan, ids, "--sim-schedule", order) == expected).all())
+        for name, config, flags in self.MODELS:
+            model = self.model(name, config)
+            plan = self.resident(model, *flags)
+            ids = list(range(1, 11))
+            expected = self.bits(self.plan(model, *flags), ids)
+            for order in ORDERS:
+                with self.subTest(name=name, order=order):
+                    self.assertTrue((self.bits(plan, ids, "--sim-schedule", order) == expected).all())
 
     def test_checked_memory(self):
-        plan = self.resident(self.model("small", SMALL), "--sim-check")
-        for order in ORDERS:
-            with self.subTest(order=order):
-                self.bits(plan, [1, 2, 3], "--sim-schedule", order)
+        for name, config, flags in self.MODELS:
+            plan = self.resident(self.model(name, config), *flags, "--sim-check")
+            for order in ORDERS:
+                with self.subTest(name=name, order=order):
+                    self.bits(plan, [1, 2, 3], "--sim-schedule", order)
 
 
 class Draws(Case):

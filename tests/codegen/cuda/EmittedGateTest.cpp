@@ -135,14 +135,17 @@ std::vector<GateCase> cases() {
   return all;
 }
 
-class ResidentGateTest : public testing::TestWithParam<const char *> {};
+/// A shape of the tests' inputs, and --weights.
+using ResidentCase = std::pair<const char *, const char *>;
+class ResidentGateTest : public testing::TestWithParam<ResidentCase> {};
 
 TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
   const auto logs = CompileLogs::open();
   if (!logs.ok())
     LLAMAC_SKIP(logs.status().message());
   constexpr const char *gpu = "sm_90a", *kernel = "resident_step";
-  const EmittedModel model(GetParam(), gpu, "keep", nullptr, "on");
+  const auto [shape, weights] = GetParam();
+  const EmittedModel model(shape, gpu, weights, nullptr, "on");
   const std::string source = model.source(kernel);
   const auto log =
       logs->compile(cudaSource(kernel, source), gpu, {}, WantsSass::Yes);
@@ -156,15 +159,24 @@ TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
   EXPECT_GT(sass.count("MEMBAR"), 0u);
 }
 
-std::vector<const char *> residentShapes() {
-  if (!isExhaustive())
-    return {"llama-3.2-1b", "llama-3.1-8b"};
-  return {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b",
-          "llama-2-7b",   "smollm2-135m", "qwen2.5-1.5b"};
+std::vector<ResidentCase> residentCases() {
+  std::vector<ResidentCase> cases{{"llama-3.2-1b", "keep"},
+                                  {"llama-3.1-8b", "keep"},
+                                  {"llama-3.1-8b", "q4_0"}};
+  if (isExhaustive()) {
+    for (const char *shape :
+         {"llama-3.1-70b", "llama-2-7b", "smollm2-135m", "qwen2.5-1.5b"})
+      for (const char *weights : {"keep", "q4_0"})
+        cases.emplace_back(shape, weights);
+    for (const char *weights : {"q8_0", "mxfp8"})
+      cases.emplace_back("llama-3.1-8b", weights);
+    cases.emplace_back("llama-3.2-1b", "q4_0");
+  }
+  return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ResidentGateTest,
-                         testing::ValuesIn(residentShapes()));
+                         testing::ValuesIn(residentCases()));
 INSTANTIATE_TEST_SUITE_P(Shapes, EmittedGateTest, testing::ValuesIn(cases()));
 
 } // namespace
