@@ -33,9 +33,14 @@ static std::string textOf(const char *pattern, const Args &...args) {
 /// The words that the values of `op` take, as the row of its first result has
 /// them: those of query, key and value lie together.
 static int64_t wordsOf(Operation *op) {
-  if (auto qkv = dyn_cast<kernel::QkvOp>(op))
-    return rowsOf(qkv.getQueryWeight()) + rowsOf(qkv.getKeyWeight()) +
-           rowsOf(qkv.getValueWeight());
+  if (isa<kernel::RopeAppendOp>(op))
+    return 0; // Attention does it.
+  if (isa<kernel::QkvOp, kernel::QkvProductsOp>(op)) {
+    int64_t words = 0;
+    for (Value weight : weightsOf(op))
+      words += rowsOf(weight);
+    return words;
+  }
   return widthOf(op->getResult(0));
 }
 
@@ -45,6 +50,7 @@ namespace {
 struct Phases {
   kernel::ResidentOp step;
   kernel::EmbedOp embed;
+  kernel::PointwiseOp scaled; ///< What the embedding becomes, if it does.
   kernel::LayersOp layers;
   SmallVector<Operation *> ofLayer;
   kernel::MatmulOp head;
@@ -55,6 +61,7 @@ struct Phases {
     for (Operation &op : body.without_terminator())
       llvm::TypeSwitch<Operation *>(&op)
           .Case([&](kernel::EmbedOp op) { embed = op; })
+          .Case([&](kernel::PointwiseOp op) { scaled = op; })
           .Case([&](kernel::LayersOp op) { layers = op; })
           .Case([&](kernel::MatmulOp op) { head = op; })
           .Case([&](kernel::SampleOp op) { sample = op; });
@@ -63,11 +70,15 @@ struct Phases {
         ofLayer.push_back(&op);
   }
 
-  /// Whether they are one embedding, layers, a product and sampling.
+  /// Whether they are one embedding, scaled or not, layers, a product and
+  /// sampling.
   bool areAll() {
+    if (scaled && (!embed || scaled.getInputs().size() != 1 ||
+                   scaled.getInputs()[0] != embed.getResult()))
+      return false;
     return embed && layers && head && sample &&
            std::distance(step.getBody().front().begin(),
-                         step.getBody().front().end()) == 5;
+                         step.getBody().front().end()) == (scaled ? 6 : 5);
   }
 
   SmallVector<Operation *> products() {
@@ -117,16 +128,27 @@ static std::string whyNoPhase(Operation *op, bool isHead,
     if (attention.getConfigAttr().getFamily() !=
         kernel::AttentionFamily::Merged)
       return "attention is not split";
-    if (!attention.getQuery().getDefiningOp<kernel::QkvOp>())
+    if (!isa_and_nonnull<kernel::QkvOp, kernel::RopeAppendOp>(
+            attention.getQuery().getDefiningOp()))
       return "attention reads queries that no product makes";
     const int64_t size = attention.getKv().getType().getSize();
     if (size > 128 || size % 16 != 0)
       return textOf("heads of {0} are no multiple of 16 up to 128", size);
-    if (attention.getWindow())
-      return "attention has a window";
     return "";
   }
-  if (!isa<kernel::MatmulOp, kernel::QkvOp>(op))
+  if (auto rope = dyn_cast<kernel::RopeAppendOp>(op)) {
+    auto products = rope.getQuery().getDefiningOp<kernel::QkvProductsOp>();
+    if (!products || rope.getKey() != products.getKey() ||
+        rope.getValue() != products.getValue() || rope.getNorms().empty())
+      return "query, key and value are products of their own";
+    const int64_t head = rope.getKv().getType().getSize();
+    for (Value norm : rope.getNorms())
+      if (widthOf(norm) != head)
+        return textOf("query and key have norms of {0}, heads have {1}",
+                      widthOf(norm), head);
+    return "";
+  }
+  if (!isa<kernel::MatmulOp, kernel::QkvOp, kernel::QkvProductsOp>(op))
     return textOf("{0} is no phase of one", op->getName());
   if (!streams(op, options))
     return "a product does not stream";
@@ -295,9 +317,9 @@ static cuda::AttentionConfig attentionOf(kernel::AttentionOp op,
 
 int64_t residentPhases(kernel::ResidentOp op) {
   Phases phases(op);
-  return static_cast<int64_t>(phases.layers.getCount() *
-                              phases.ofLayer.size()) +
-         1;
+  const auto ofLayer = llvm::count_if(
+      phases.ofLayer, [](Operation *phase) { return wordsOf(phase) != 0; });
+  return static_cast<int64_t>(phases.layers.getCount()) * ofLayer + 1;
 }
 
 bool isResident(Operation *op) { return isa<kernel::ResidentOp>(op); }
@@ -340,6 +362,9 @@ private:
   void declare(Operation *op, const std::string &name, int64_t offset);
 
   std::string inputOf(Value input, Value norm, FloatAttr eps);
+  template <typename Op>
+  void writeQkv(Op op, int number, Value cache,
+                std::optional<OperandRange> biases, const std::string &out);
   void writeProduct(Operation *op, int number);
   void writeAttention(kernel::AttentionOp op);
   void writeLayer();
@@ -361,27 +386,42 @@ std::string ResidentWriter::inputOf(Value input, Value norm, FloatAttr eps) {
                 address("const float", norm), literal(eps.getValueAsDouble()));
 }
 
-void ResidentWriter::writeProduct(Operation *op, int number) {
-  if (auto qkv = dyn_cast<kernel::QkvOp>(op)) {
-    const std::string kv = textOf("kv{0}", number);
-    text.parts +=
-        textOf("constexpr KvConfig {0}{1};\n", kv,
-               configText(kvConfig(cast<llama::KVType>(qkv.getKv().getType()),
-                                   options)));
-    std::string biases;
-    if (!qkv.getBiases().empty()) {
-      biases = ", .biases = {";
-      for (Value bias : qkv.getBiases())
-        biases += address("const float", bias) + ", ";
-      biases += "}";
+/// Query, key and value, rotated where they have `biases`, also if those are
+/// none.
+template <typename Op>
+void ResidentWriter::writeQkv(Op op, int number, Value cache,
+                              std::optional<OperandRange> biases,
+                              const std::string &out) {
+  const std::string kv = textOf("kv{0}", number);
+  text.parts += textOf(
+      "constexpr KvConfig {0}{1};\n", kv,
+      configText(kvConfig(cast<llama::KVType>(cache.getType()), options)));
+  std::string flags = ", false", args;
+  if (biases) {
+    flags = biases->empty() ? "" : ", true, true";
+    args = ", .cosSin = step.cosSin()";
+    if (!biases->empty()) {
+      args += ", .biases = {";
+      for (Value bias : *biases)
+        args += address("const float", bias) + ", ";
+      args += "}";
     }
-    text.body += textOf(
-        "step.product<{0}>({1}, QkvWords<{2}, {3}{4}>{{.part = QkvPart::Query, "
-        ".cosSin = step.cosSin(), .out = {5}{6}});\n",
-        number, inputOf(qkv.getInput(), qkv.getNorm(), qkv.getEpsAttr()), kv,
-        widthOf(qkv.getRotated()), biases.empty() ? "" : ", true",
-        rowOf(qkv.getRotated()), biases);
-    return;
+  }
+  text.body +=
+      textOf("step.product<{0}>({1}, QkvWords<{2}, {3}{4}>{{.part = "
+             "QkvPart::Query, .out = {5}{6}});\n",
+             number, inputOf(op.getInput(), op.getNorm(), op.getEpsAttr()), kv,
+             rowsOf(op.getQueryWeight()), flags, out, args);
+}
+
+void ResidentWriter::writeProduct(Operation *op, int number) {
+  if (auto qkv = dyn_cast<kernel::QkvOp>(op))
+    return writeQkv(qkv, number, qkv.getKv(), qkv.getBiases(),
+                    rowOf(qkv.getRotated()));
+  if (auto qkv = dyn_cast<kernel::QkvProductsOp>(op)) {
+    auto rope = cast<kernel::RopeAppendOp>(*qkv.getQuery().user_begin());
+    return writeQkv(qkv, number, rope.getKv(), std::nullopt,
+                    rowOf(qkv.getQuery()));
   }
   auto product = cast<kernel::MatmulOp>(op);
   const bool isHead = op == phases.head;
@@ -410,10 +450,22 @@ void ResidentWriter::writeAttention(kernel::AttentionOp op) {
   text.parts += textOf("constexpr AttentionConfig attentionConfig{0};\n",
                        configText(attentionOf(op, config, options)));
   const auto inputs = phases.step.getInputs().size();
-  auto qkv = op.getQuery().getDefiningOp<kernel::QkvOp>();
+  Operation *maker = op.getQuery().getDefiningOp();
+  std::string heads = "AreRotated{}";
+  Value query = op.getQuery(), cache;
+  if (auto rope = dyn_cast<kernel::RopeAppendOp>(maker)) {
+    heads = textOf("HeadNorms{{{0}, {1}, {2}f, step.cosSin()}",
+                   address("const float", rope.getNorms()[0]),
+                   address("const float", rope.getNorms()[1]),
+                   literal(rope.getEpsAttr().getValueAsDouble()));
+    query = rope.getQuery();
+    cache = rope.getKv();
+  } else {
+    cache = cast<kernel::QkvOp>(maker).getKv();
+  }
   text.body +=
-      textOf("step.attend<attentionConfig>(layer, {0}, {1}, {2}, {3});\n",
-             rowOf(op.getQuery()), address("void", qkv.getKv()),
+      textOf("step.attend<attentionConfig>(layer, {0}, {1}, {2}, {3}, {4});\n",
+             rowOf(query), heads, address("void", cache),
              address("const int", static_cast<int64_t>(inputs)),
              rowOf(op.getResult()));
 }
@@ -445,13 +497,15 @@ void ResidentWriter::writeLayer() {
                         name, rowOf(first), offsets.at(end->getOperand(i)));
     rows[body.getArgument(layers.getShared().size() + i)] = name;
   }
-  for (auto [i, op] : llvm::enumerate(phases.ofLayer))
-    declare(op, textOf("x{0}", i), offsets.at(op->getResult(0)));
+  int values = 0;
+  for (Operation *op : phases.ofLayer)
+    if (wordsOf(op) != 0)
+      declare(op, textOf("x{0}", values++), offsets.at(op->getResult(0)));
   int number = 0;
   for (Operation *op : phases.ofLayer)
     if (auto attention = dyn_cast<kernel::AttentionOp>(op))
       writeAttention(attention);
-    else
+    else if (!isa<kernel::RopeAppendOp>(op))
       writeProduct(op, number++);
   text.body += "}\n";
   for (size_t i = 0; i < layers.getCarried().size(); ++i)
@@ -472,18 +526,25 @@ CudaKernelText ResidentWriter::write() {
                     .width = widthOf(embed.getTable())}) +
                 ";\n";
   text.parts += frequenciesText(embed.getFrequenciesAttr(), "__device__ ");
-  text.body = textOf(
-      "auto *logits = {0};\n"
-      "ResidentStep<config> step(table.at, {1}, steps);\n"
-      "do {{\n"
-      "const WordRow embedded = step.before(0);\n"
-      "step.begin<embedding>({2}, {3}, {4}, {5}, frequencies, embedded);\n",
-      address("float", logits), address("unsigned", counters),
-      address("const int", embed.getTokens()),
-      address("const int", embed.getPositions()),
-      address("const int", phases.attentions().front().getSequences()),
-      address("const void", embed.getTable()));
-  rows[embed.getResult()] = "embedded";
+  text.body =
+      textOf("auto *logits = {0};\n"
+             "ResidentStep<config> step(table.at, {1}, steps);\n"
+             "do {{\n"
+             "const WordRow embedded = step.before(0);\n"
+             "step.begin<embedding>({2}, {3}, {4}, {5}, frequencies, "
+             "{6}{{embedded});\n",
+             address("float", logits), address("unsigned", counters),
+             address("const int", embed.getTokens()),
+             address("const int", embed.getPositions()),
+             address("const int", phases.attentions().front().getSequences()),
+             address("const void", embed.getTable()),
+             phases.scaled ? "Scaled" : "StoreWords");
+  if (kernel::PointwiseOp scaled = phases.scaled)
+    text.parts += functorText("Scaled", scaled.getBody(), {}, "",
+                              std::to_string(widthOf(embed.getResult())),
+                              cudaFunctorStyle, "WordRow");
+  rows[phases.scaled ? phases.scaled.getResult() : embed.getResult()] =
+      "embedded";
   writeLayer();
   writeProduct(phases.head, config.layerEnd);
   text.body +=

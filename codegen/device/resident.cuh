@@ -44,9 +44,8 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_RESIDENT_CUH
 #define LLAMAC_CODEGEN_DEVICE_RESIDENT_CUH
 
-#include "llamac/attention.cuh"
 #include "llamac/gemv.cuh"
-#include "llamac/resident_config.h"
+#include "llamac/resident_attention.cuh"
 #include "llamac/rowwise.cuh"
 #include "llamac/sampling.cuh"
 #include "llamac/stream.cuh"
@@ -76,12 +75,23 @@ template <long depth> struct WordNorm {
   }
 };
 
-/// The results of a product of query, key and value are words, one behind the
-/// other: the rotated query, of `width`, the rotated key and the value.
-template <KvConfig kv, long width, bool biased = false> struct QkvWords {
-  QkvPart part;
-  const float *cosSin; ///< [headSize / 2][cos, sin].
+/// Stores what a step begins with.
+struct StoreWords {
   WordRow out;
+
+  LLAMAC_DEVICE void operator()(long, long column, F32x2 acc) const {
+    storePair(out.words + column, acc);
+  }
+};
+
+/// The results of a product of query, key and value are words, one behind the
+/// other: the query, of `width`, the key and the value. Query and key are
+/// rotated, unless whoever reads them does that (HeadNorms).
+template <KvConfig kv, long width, bool rotates = true, bool biased = false>
+struct QkvWords {
+  QkvPart part;
+  WordRow out;
+  const float *cosSin = nullptr; ///< [headSize / 2][cos, sin].
   const float *biases[3] = {};
 
   LLAMAC_DEVICE void operator()(long, long column, F32x2 acc) const {
@@ -89,13 +99,14 @@ template <KvConfig kv, long width, bool biased = false> struct QkvWords {
                        : part == QkvPart::Key
                            ? width
                            : width + kv.kvHeads * kv.headSize;
-    storePair(out.words + ahead + column,
-              withBiasRotated<kv, biased>(part, column, acc, biases, cosSin));
+    if constexpr (rotates)
+      acc = withBiasRotated<kv, biased>(part, column, acc, biases, cosSin);
+    storePair(out.words + ahead + column, acc);
   }
 };
-template <KvConfig kv, long width, bool biased>
-LLAMAC_DEVICE QkvWords<kv, width, biased>
-epilogueOfPart(QkvWords<kv, width, biased> epilogue, int part) {
+template <KvConfig kv, long width, bool rotates, bool biased>
+LLAMAC_DEVICE QkvWords<kv, width, rotates, biased>
+epilogueOfPart(QkvWords<kv, width, rotates, biased> epilogue, int part) {
   epilogue.part = static_cast<QkvPart>(part);
   return epilogue;
 }
@@ -120,91 +131,6 @@ private:
     if (own.rank < first->rank)
       *first = own;
   }
-};
-
-/// A split of attention whose queries, key and value are words, and whose
-/// results are. All warps of a team come.
-template <AttentionConfig config> struct SplitInWords {
-  static constexpr int head = config.kv.headSize;
-  static constexpr int partial = attentionPartialFloats(config);
-  static constexpr int group = attentionGroup(config);
-  static constexpr int team = attentionWarps * 32;
-  static constexpr bool bringsKey = true;
-  static LLAMAC_DEVICE void sync() { barrierSync(1, team); }
-
-  const KvCache<config.kv> &cache;
-  const RowSplit &of;
-  const uint32_t *qkv; ///< As QkvWords has them.
-  WordRow out;
-  uint32_t *partials; ///< [splits][heads][partial].
-  float *shared;      ///< residentQueryFloats(config).
-  int firstHead;
-  int heads; ///< Of the tile.
-
-  LLAMAC_DEVICE SplitInWords(const KvCache<config.kv> &cache,
-                             const RowSplit &of, const uint32_t *qkv,
-                             WordRow out, uint32_t *partials, float *shared)
-      : cache(cache), of(of), qkv(qkv), out(out), partials(partials),
-        shared(shared),
-        firstHead(of.kvHead * group + of.headTile * warpVectors),
-        heads(minOf<int>(group - of.headTile * warpVectors, warpVectors)) {}
-
-  LLAMAC_DEVICE bool hasKey() const { return of.split == of.splits - 1; }
-  LLAMAC_DEVICE float *ownKey() const { return shared + heads * head; }
-
-  /// Brings the queries, and the row's key and value where they are in the
-  /// split.
-  LLAMAC_DEVICE void begin() const {
-    static_assert(head % 4 == 0);
-    constexpr long width = config.heads * head;
-    constexpr long kvWidth = config.kv.kvHeads * head;
-    const int queries = heads * (head / 4);
-    const int fours = queries + (hasKey() ? 2 * (head / 4) : 0);
-    for (int i = threadIdx.x; i < fours; i += team) {
-      const int inKey =
-          i - queries; // Of key and value, where it is not below 0.
-      const long at =
-          inKey < 0 ? firstHead * head + 4 * i
-                    : width + of.kvHead * head +
-                          (inKey < head / 4 ? 4 * inKey
-                                            : kvWidth + 4 * (inKey - head / 4));
-      Vec<float, 4> values[1];
-      awaitFours(values, [&](int) { return qkv + at; });
-      vectorAt<Vec<float, 4>>(shared + 4 * i) = values[0];
-    }
-    sync();
-  }
-  LLAMAC_DEVICE const float *query(int vector) const {
-    return shared + vector * head;
-  }
-
-  /// Puts the row's key and value into the tile of keys, and appends them.
-  LLAMAC_DEVICE void bringKey(unsigned char *keyRow,
-                              unsigned char *valueRow) const {
-    for (int i = threadIdx.x; i < head; i += team) {
-      // Pairs of the key, then those of the value.
-      const bool isValue = i >= head / 2;
-      const int d = 2 * (isValue ? i - head / 2 : i);
-      const F32x2 pair = load2(ownKey() + (isValue ? head : 0) + d);
-      const uint32_t packed = packKv<config.kv.format>(pair.x, pair.y);
-      vectorAt<uint32_t>((isValue ? valueRow : keyRow) + 2 * d) = packed;
-      if (of.headTile == 0)
-        vectorAt<uint32_t>(cache.key(of.sequence, of.position, of.kvHead) +
-                           (isValue ? kvPlaneElements(config.kv) : 0) + d) =
-            packed;
-    }
-  }
-
-  LLAMAC_DEVICE void store(int vector, int d, F32x2 value) const {
-    storePair(out.words + (firstHead + vector) * head + d, value);
-  }
-  LLAMAC_DEVICE void storePartial(int vector, int d, F32x2 value) const {
-    storePair(partials + of.split * residentSplitWords(config) +
-                  (firstHead + vector) * partial + d,
-              value);
-  }
-  /// Another warp merges.
-  LLAMAC_DEVICE void merge() const { sync(); }
 };
 
 /// A launch of launchShape(config), all of whose blocks run at the same time,
@@ -269,12 +195,14 @@ public:
       fill(stage, fillsRing);
   }
 
-  /// Begins a step: its cosines and sines come to shared memory, and the row of
-  /// its token becomes words. Below 0 stands for row 0.
-  template <EmbedConfig embed>
+  /// Begins a step: its cosines and sines come to shared memory, and
+  /// epilogue(row, column, pair) gets the row of its token. Below 0 stands for
+  /// row 0.
+  template <EmbedConfig embed, class Epilogue>
   LLAMAC_DEVICE void begin(const int *tokens, const int *positions,
                            const int *sequences, const void *embedding,
-                           const double *frequencies, WordRow out) {
+                           const double *frequencies,
+                           const Epilogue &epilogue) {
     if (step == 0)
       token = tokens[0];
     position = positions[step];
@@ -286,7 +214,8 @@ public:
     forFoursOfRow<embed>(
         embedding, maxOf(token, 0), blockIdx.x + gridDim.x * threadIdx.x,
         gridDim.x * threads, [&](long column, const Four &four) {
-          storeFour(out.words + column, four);
+          epilogue(0, column, F32x2{four[0], four[1]});
+          epilogue(0, column + 2, F32x2{four[2], four[3]});
         });
   }
 
@@ -317,9 +246,10 @@ public:
 
   /// Attention of the row: queries, key and value at `qkv`, as QkvWords has
   /// them, of layer `layer`, results to `out`.
-  template <AttentionConfig attention>
-  LLAMAC_DEVICE void attend(int layer, WordRow qkv, const void *pool,
-                            const int *pageTable, WordRow out) {
+  template <AttentionConfig attention, class Heads>
+  LLAMAC_DEVICE void attend(int layer, WordRow qkv, const Heads &heads,
+                            const void *pool, const int *pageTable,
+                            WordRow out) {
     constexpr int headTiles = attentionHeadTiles(attention);
     constexpr int tiles = attentionTiles(attention);
     static_assert(residentAttentionBytes(attention) <= config.areaBytes);
@@ -339,10 +269,10 @@ public:
         const RowSplit of{
             0,      position,         sequence,        item / tiles,
             splits, tile / headTiles, tile % headTiles};
-        attendSplit<attention>(cache,
-                               SplitInWords<attention>(cache, of, qkv.words,
-                                                       out, partials, queries),
-                               of, shared->area);
+        using Split = SplitInWords<attention, Heads>;
+        attendSplit<attention>(
+            cache, Split(cache, of, qkv.words, heads, out, partials, queries),
+            of, shared->area);
       }
     } else if (warpIndex() == attentionWarps && splits > 1) {
       // The blocks at the other end have no split, if there are some.

@@ -114,10 +114,6 @@ LLAMAC_DEVICE F32x2 loadPair(WordRow row, long, long column) {
 LLAMAC_DEVICE void storePair(uint32_t *word, F32x2 value) {
   storeRelaxed2(word, Words2{wordOf(value.x), wordOf(value.y)});
 }
-LLAMAC_DEVICE void storeFour(uint32_t *word, const Vec<float, 4> &values) {
-  storeRelaxed4(word, Words4{wordOf(values[0]), wordOf(values[1]),
-                             wordOf(values[2]), wordOf(values[3])});
-}
 template <long width>
 LLAMAC_DEVICE F32x2 storePair(WordRow row, long, long column, F32x2 value) {
   static_assert(width % 2 == 0);

@@ -6,22 +6,24 @@ other, and give the bits of the step of many launches.
 
     test_resident.py              everything
     test_resident.py Bits         logits, past the length where attention is split
+    test_resident.py Families     what Llama's relatives have besides
     test_resident.py Schedules    orders of threads, one block that stands still, and checked memory
     test_resident.py Draws        tokens that several steps of a launch sample
 """
 
 import os
 import unittest
+from dataclasses import replace
 
 import support
 
 support.require("numpy", "gguf", "safetensors")
 
+import model_families as families
 import numpy as np
 
 from llama_numpy import Config, forward
 from make_model import random_weights, write_huggingface, write_meta
-from model_families import QWEN2
 
 # Attention has a second split from this many tokens on.
 SPLIT = 129
@@ -56,11 +58,7 @@ class Case(support.TestCase):
         self.llamac("logits", plan, "--tokens", ids, "--chunk", 1, "-o", out, "-q", *flags)
         return np.load(out).view(np.uint32)
 
-
-class Bits(Case):
-    """The step of one launch and that of many have the same logits, bit by bit."""
-
-    def check(self, model, config, tokens, weights=None, flags=()):
+    def check(self, model, config, tokens, weights=None, flags=(), checked=False):
         ids = np.random.default_rng(7).integers(0, config.vocab, tokens).tolist()
         chain = self.bits(self.plan(model, *flags), ids)
         resident = self.bits(self.resident(model, *flags), ids)
@@ -71,6 +69,13 @@ class Bits(Case):
             error = np.abs(resident.view(np.float32) - expected).max() / np.abs(expected).max()
             print(f"  against float64 {error:.2e}")
             self.assertLess(error, 2e-3)
+        if checked:
+            plan = self.resident(model, *flags, "--sim-check")
+            self.bits(plan, ids[:5], "--sim-schedule", "random:3")
+
+
+class Bits(Case):
+    """The step of one launch and that of many have the same logits, bit by bit."""
 
     def test_small_heads_split(self):
         weights = random_weights(SMALL, "bf16", 5)
@@ -98,11 +103,38 @@ class Bits(Case):
         config = Config(512, 2, 8, 1, vocab=258, multiple_of=64)
         self.check(self.model("eight", config), config, SPLIT + 4)
 
+
+class Families(Case):
+    """Those whose layers have one structure."""
+
+    models = 0
+
+    def check_family(self, family, tokens, flags=(), **config):
+        config = replace(Config(128, 2, 2, 1, vocab=258, multiple_of=64, eps=1e-6), **config)
+        Families.models += 1
+        path = self.path(f"model{Families.models}")
+        write_huggingface(path, config, random_weights(config, "bf16", 5), "bf16", family=family)
+        self.check(path, config, tokens, flags=flags, checked=support.EXHAUSTIVE)
+
     def test_biases(self):
-        config = Config(128, 2, 2, 1, vocab=258, multiple_of=64, eps=1e-6, tied=True, qkv_bias=True)
-        path = self.path("biased")
-        write_huggingface(path, config, random_weights(config, "bf16", 5), "bf16", family=QWEN2)
-        self.check(path, config, 5)
+        self.check_family(families.QWEN2, 5, tied=True, qkv_bias=True)
+
+    def test_norms_of_heads(self):
+        # Heads are wider than the model; a lane has two pairs of one.
+        self.check_family(families.QWEN3, 5, heads=6, kv_heads=2, head_size=96, qk_norm="head")
+
+    def test_norms_of_heads_split_and_in_blocks(self):
+        flags = "--weights", "q8_0"
+        self.check_family(families.QWEN3, SPLIT + 4, flags, heads=4, kv_heads=2, head_size=32, qk_norm="head")
+
+    def test_windows(self):
+        # A window begins in the middle of a tile, and has parts of its own.
+        self.check_family(families.MISTRAL, SPLIT + 10, windows=(70, 70))
+        self.check_family(families.PHI3, SPLIT + 4, windows=(SPLIT + 1, SPLIT + 1))
+
+    def test_scales(self):
+        scales = dict(embedding_scale=1.5, residual_scale=0.75, attention_scale=0.5, logits_scale=1 / 8)
+        self.check_family(families.GRANITE, 5, tied=True, **scales)
 
 
 class Schedules(Case):

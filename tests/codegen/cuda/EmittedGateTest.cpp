@@ -162,7 +162,8 @@ TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
 std::vector<ResidentCase> residentCases() {
   std::vector<ResidentCase> cases{{"llama-3.2-1b", "keep"},
                                   {"llama-3.1-8b", "keep"},
-                                  {"llama-3.1-8b", "q4_0"}};
+                                  {"llama-3.1-8b", "q4_0"},
+                                  {"qwen3-0.6b", "keep"}};
   if (isExhaustive()) {
     for (const char *shape :
          {"llama-3.1-70b", "llama-2-7b", "smollm2-135m", "qwen2.5-1.5b"})
@@ -171,6 +172,7 @@ std::vector<ResidentCase> residentCases() {
     for (const char *weights : {"q8_0", "mxfp8"})
       cases.emplace_back("llama-3.1-8b", weights);
     cases.emplace_back("llama-3.2-1b", "q4_0");
+    cases.emplace_back("qwen3-0.6b", "q8_0");
   }
   return cases;
 }
