@@ -48,8 +48,8 @@ def AttachTarget : Pass<"attach-target", "::mlir::ModuleOp"> {
            "Of cpu: CPU to tune for; results are unchanged">,
     Option<"exact", "exact", "bool", /*default=*/"false",
            "Of cpu: activations stay in f32">,
-    Option<"residentStep", "resident-step", "bool", /*default=*/"false",
-           "Of cuda and sim: the step of one row is one launch">];
+    Option<"residentStep", "resident-step", "std::string", /*default=*/"\"off\"",
+           "Of cuda and sim: whether the step of one row is one launch; off, auto or on">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 
@@ -509,7 +509,8 @@ def FormResident : Pass<"form-resident", "::mlir::ModuleOp"> {
   let description = [{
     Ahead of a function for one row comes another one for the same row, whose
     launches are the phases of one `kernel.resident`, if the target has a kernel
-    for that. Where the launches repeat themselves, layer by layer, they become
+    for that, and, where the target's `resident` is `auto`, if that is expected to
+    take less time. Where the launches repeat themselves, layer by layer, they become
     one `kernel.layers`: what the layers differ in, weights and caches, is its
     `each`. The function behind it is for GPUs on which not all blocks fit at
     once.
@@ -541,8 +542,8 @@ def FormResident : Pass<"form-resident", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"required", "required", "bool", "false",
-                        "fail where the target has no such kernel">];
+  let options = [Option<"explain", "explain", "bool", "false",
+                        "remark why there is none, where it may be left out">];
   let dependentDialects = ["::llamac::kernel::KernelDialect"];
 }
 

@@ -83,9 +83,8 @@ std::vector<PipelineStep> scheduleSteps(const kernel::Target &target,
   if (target.embedsWithCosSin())
     steps.push_back(step([=] { return createFuseEmbed({explain}); }, optional));
   steps.push_back(step(createChooseKernels));
-  if (target.keepsStepsResident()) {
-    steps.push_back(
-        step([] { return createFormResident({/*required=*/true}); }));
+  if (target.residentSteps() != kernel::ResidentSteps::Off) {
+    steps.push_back(step([=] { return createFormResident({explain}); }));
     steps.back().refuses = true;
   }
   if (target.roundsInputs()) {

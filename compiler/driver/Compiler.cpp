@@ -105,10 +105,10 @@ std::string CompileOptions::describe() const {
       "target=", target, " gpu=", gpu, " context=", context,
       " weights=", weightFormat, " kv=", kvFormat, " isa=", isaText(*this),
       " tune=", tuneCpu, exact ? " exact" : "",
-      residentStep == "off" ? "" : " resident-step", simCheck ? " checked" : "",
-      simHostileRounding ? " hostile-rounding" : "", approximationText(*this),
-      " embed=", embedWeights, hasWeights ? "" : " bare",
-      " sequences=", maxSequences,
+      residentStep == "off" ? "" : " resident-step=" + residentStep,
+      simCheck ? " checked" : "", simHostileRounding ? " hostile-rounding" : "",
+      approximationText(*this), " embed=", embedWeights,
+      hasWeights ? "" : " bare", " sequences=", maxSequences,
       ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
       reproducibleRanks ? " reproducible-ranks" : "",
       " skip=", absl::StrJoin(skipPasses, ","),
@@ -288,10 +288,10 @@ static absl::Status checkKvFormat(const CompileOptions &options) {
 
 kernel::TargetAttr targetAttr(MLIRContext &context,
                               const CompileOptions &options) {
-  return kernel::TargetAttr::get(&context, options.target, options.context,
-                                 options.kvFormat, options.gpu, options.tuneCpu,
-                                 isaText(options), options.exact,
-                                 options.residentStep == "on");
+  return kernel::TargetAttr::get(
+      &context, options.target, options.context, options.kvFormat, options.gpu,
+      options.tuneCpu, isaText(options), options.exact,
+      *kernel::symbolizeResidentSteps(options.residentStep));
 }
 
 std::unique_ptr<Backend> createBackend(kernel::TargetAttr attr) {
@@ -347,9 +347,10 @@ static absl::Status checkTargetOptions(const CompileOptions &options) {
       {!options.gpu.empty(), "--gpu", "cuda sim", "cuda or sim"},
       {options.gpuIndex != 0, "--gpu-index", "cuda", "cuda"},
       {!options.isaLevels.empty(), "--isa", "cpu", "cpu"}};
-  if (options.residentStep != "on" && options.residentStep != "off")
-    return usageError(absl::StrCat("--resident-step: expected on or off, got ",
-                                   options.residentStep));
+  if (!kernel::symbolizeResidentSteps(options.residentStep))
+    return usageError(
+        absl::StrCat("--resident-step: expected off, auto or on, got ",
+                     options.residentStep));
   for (const auto &[isGiven, flag, targets, expected] : known)
     if (isGiven && !absl::StrContains(targets, options.target))
       return usageError(absl::StrCat(flag, ": expected --target ", expected,

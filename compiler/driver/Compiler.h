@@ -64,7 +64,7 @@ struct CompileOptions {
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
   std::string tuneCpu; ///< Of cpu: a processorName(). Empty: the host's.
   bool exact = false;  ///< Of cpu: whether activations stay in f32.
-  /// Of cuda and sim: on, where one row's step is one launch, or off.
+  /// Of cuda and sim: whether one row's step is one launch; off, auto or on.
   std::string residentStep = "off";
   bool simCheck = false;           ///< Of sim: whether accesses are checked.
   bool simHostileRounding = false; ///< Of sim: see codegen/sim/shim.h.

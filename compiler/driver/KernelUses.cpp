@@ -23,12 +23,11 @@ using namespace mlir;
 namespace llamac {
 
 absl::StatusOr<int64_t> countedContext(int64_t asked, int64_t context) {
-  constexpr int64_t usual = 512;
   if (asked < 0 || asked > context)
     return usageError(absl::StrCat("--cost-context: expected 1 to ", context,
                                    ", the context that is compiled for, got ",
                                    asked));
-  return asked ? asked : std::min(usual, context);
+  return asked ? asked : std::min(kernel::CostStep::usualContext, context);
 }
 
 int64_t countedRows(int64_t maxRows, int64_t maxLogitsRows, int64_t context,
@@ -141,7 +140,8 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
       launches += use.launches.size();
       bytes += use.bytes();
       least += count * use.leastSeconds();
-      expected += count * std::max(use.seconds, use.leastSeconds());
+      expected += count * (std::max(use.seconds, use.leastSeconds()) +
+                           target.launchGap());
     }
     absl::StrAppendFormat(&text,
                           "%s: %d launches, %s, the last row at %d tokens; ",

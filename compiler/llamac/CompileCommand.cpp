@@ -113,12 +113,13 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
            "On cpu: keep activations in f32, also before weights in blocks "
            "of integers (default: 8 bits there); slower"),
        "exact");
-  keep(compiling.addDefault("--resident-step", options.residentStep, "WHEN",
-                            "On cuda: on, where the step of one row shall be "
-                            "one launch, all of whose blocks run at once, or "
-                            "off"),
+  keep(compiling.addDefault(
+           "--resident-step", options.residentStep, "WHEN",
+           "On cuda: whether the step of one row is one launch, "
+           "all of whose blocks run at once: off, auto (where "
+           "that is expected to be faster) or on"),
        "resident-step")
-      ->check(suggestedValues("on, off"));
+      ->check(suggestedValues("off, auto, on"));
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),

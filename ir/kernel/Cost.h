@@ -32,6 +32,8 @@ class Target;
 /// which the last is at position `context` - 1. So row r of them attends to
 /// `context` - `rows` + r + 1 keys.
 struct CostStep {
+  static constexpr int64_t usualContext = 512;
+
   int64_t rows = 1;    ///< Of the launch.
   int64_t context = 1; ///< At least `rows`.
   /// Tokens that all splits of split-KV attention cover together; of a shorter

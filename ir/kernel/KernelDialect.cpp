@@ -515,7 +515,7 @@ LogicalResult AttentionConfigAttr::verify(
 LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef name, int64_t contextSize, StringRef,
                                  StringRef, StringRef, StringRef isa, bool,
-                                 bool) {
+                                 ResidentSteps) {
   if (contextSize <= 0 || contextSize > longestContext)
     return emitError() << "#kernel.target expects a context_size of 1 to "
                        << longestContext << ", got " << contextSize;

@@ -169,6 +169,15 @@ def Kernel_Approximation
 // Targets
 //===----------------------------------------------------------------------===//
 
+def Kernel_ResidentSteps : I32EnumAttr<"ResidentSteps",
+    "Whether the step of one row is one launch", [
+      I32EnumAttrCase<"Off", 0, "off">,
+      I32EnumAttrCase<"Auto", 1, "auto">,
+      I32EnumAttrCase<"On", 2, "on">]> {
+  let cppNamespace = "::llamac::kernel";
+  let genSpecializedAttr = 0;
+}
+
 def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
   let summary = "What a module is compiled for";
   let description = [{
@@ -177,8 +186,9 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
     depends on the target, so that any of them can go on from IR in a file.
 
     `context_size` is the tokens that a sequence may hold, `kv_type` the type of the
-    cache. Of cuda and sim, `gpu` is whose kernels they are, and the step of one
-    row is one launch where it is `resident`; of cpu, `tune_cpu`
+    cache. Of cuda and sim, `gpu` is whose kernels they are, and `resident` says
+    whether the step of one row is one launch: `auto`, where that should be
+    faster. Of cpu, `tune_cpu`
     is the CPU to tune for, which changes no result, and activations may be
     `exact`, in f32. `isa` is what code there shall be: of cpu its levels, comma
     separated, of sim `fast`, which is the default, `checked` or
@@ -195,7 +205,8 @@ def Kernel_TargetAttr : Kernel_Attr<"Target", "target"> {
                         StringRefParameter<"", [{""}]>:$tune_cpu,
                         StringRefParameter<"", [{""}]>:$isa,
                         DefaultValuedParameter<"bool", "false">:$exact,
-                        DefaultValuedParameter<"bool", "false">:$resident);
+                        DefaultValuedParameter<"ResidentSteps",
+                                               "ResidentSteps::Off">:$resident);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

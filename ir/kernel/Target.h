@@ -137,7 +137,7 @@ public:
   virtual int64_t givesSquares(mlir::Operation *op) const { return 0; }
 
   /// Whether the step of one row shall be one launch.
-  virtual bool keepsStepsResident() const { return false; }
+  virtual ResidentSteps residentSteps() const { return ResidentSteps::Off; }
   /// Why there is no kernel for `op`, a kernel.resident; empty where there is.
   virtual std::string whyNotResident(mlir::Operation *op) const {
     return "target " + name().str() + " has none";
@@ -158,6 +158,10 @@ public:
                                   const CostStep &step) const {
     return 0;
   }
+
+  /// Seconds between two launches of which the second waits for the first,
+  /// beside what predictedSeconds() has.
+  virtual double launchGap() const { return 0; }
 
   /// The peaks that limit `op`; nothing where the target knows no machine.
   virtual std::optional<Peaks> peaks(mlir::Operation *op) const {

@@ -22,12 +22,18 @@ struct AttachTarget : impl::AttachTargetBase<AttachTarget> {
 
   void runOnOperation() override {
     auto emitError = [&] { return getOperation().emitError(); };
+    const auto resident = kernel::symbolizeResidentSteps(residentStep);
+    if (!resident) {
+      emitError() << "expected resident-step off, auto or on, got "
+                  << residentStep;
+      return signalPassFailure();
+    }
     const auto target = kernel::TargetAttr::getChecked(
         llvm::function_ref<InFlightDiagnostic()>(emitError), &getContext(),
         StringRef(name.getValue()), context.getValue(),
         StringRef(kvType.getValue()), StringRef(gpu.getValue()),
         StringRef(tuneCpu.getValue()), /*isa=*/StringRef(), exact.getValue(),
-        residentStep.getValue());
+        *resident);
     if (!target)
       return signalPassFailure();
     getOperation()->setAttr(kernel::KernelDialect::getTargetAttrName(), target);

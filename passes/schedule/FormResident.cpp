@@ -18,6 +18,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -348,6 +349,17 @@ kernel::ResidentOp ResidentBuilder::run() {
   return resident;
 }
 
+/// Seconds that the launches of `func` should take, one after the other.
+double secondsOf(func::FuncOp func, const kernel::Target &target) {
+  const kernel::CostStep step{.context = kernel::CostStep::usualContext,
+                              .target = &target};
+  const Launches launches(func);
+  double seconds = 0;
+  for (Operation *op : launches.all())
+    seconds += target.predictedSeconds(op, step) + target.launchGap();
+  return seconds;
+}
+
 struct FormResident : impl::FormResidentBase<FormResident> {
   using FormResidentBase::FormResidentBase;
 
@@ -366,19 +378,40 @@ struct FormResident : impl::FormResidentBase<FormResident> {
       OpBuilder builder(func);
       auto copy = cast<func::FuncOp>(builder.clone(*func));
       copy.setName("resident");
-      kernel::ResidentOp step = ResidentBuilder(copy).run();
-      const std::string why =
-          step ? target->whyNotResident(step)
-               : "its launches are no layers that follow each other";
+      const std::string why = form(copy, func, *target);
       if (why.empty())
         continue;
       copy.erase();
-      if (!required)
-        continue;
-      func.emitError("no kernel makes the step of one row in one launch: ")
-          << why << "; compile with --resident-step=off";
-      return signalPassFailure();
+      if (target->residentSteps() == kernel::ResidentSteps::On) {
+        func.emitError("no kernel makes the step of one row in one launch: ")
+            << why << "; compile with --resident-step=off";
+        return signalPassFailure();
+      }
+      if (explain)
+        mlir::emitRemark(func.getLoc(),
+                         "the step of one row stays many launches: ")
+            << why;
     }
+  }
+
+private:
+  /// Makes the launches of `copy`, which are those of `func`, one; else says
+  /// why not.
+  static std::string form(func::FuncOp copy, func::FuncOp func,
+                          const kernel::Target &target) {
+    kernel::ResidentOp step = ResidentBuilder(copy).run();
+    if (!step)
+      return "its launches are no layers that follow each other";
+    if (std::string why = target.whyNotResident(step); !why.empty())
+      return why;
+    if (target.residentSteps() == kernel::ResidentSteps::On)
+      return "";
+    const double one = secondsOf(copy, target), many = secondsOf(func, target);
+    return one < many ? ""
+                      : llvm::formatv("one is expected to take {0:F0} us, they "
+                                      "{1:F0} us",
+                                      1e6 * one, 1e6 * many)
+                            .str();
   }
 };
 
