@@ -41,7 +41,8 @@ struct SimDeviceOptions {
   int threads = 0; ///< Of the host; 0 for one on each core.
   bool checked = false;
   /// Blocks of a resident kernel, at most: it must work with any number.
-  int residentBlocks = 3;
+  static constexpr int usualResidentBlocks = 3;
+  int residentBlocks = usualResidentBlocks;
 };
 
 class SimDevice final : public HostDevice {

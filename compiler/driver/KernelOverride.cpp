@@ -143,6 +143,18 @@ moduleOf(const KernelOverride &override, const Signature &signature,
   return module;
 }
 
+/// What messages call the parameters of `kernel`; a resident step has those of
+/// a table.
+static std::vector<std::string> namesOf(plan::KernelOp kernel,
+                                        const Signature &signature) {
+  if (!kernel.getGeometry().getResident())
+    return signature.names;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kernel.getParams().size(); ++i)
+    names.push_back(absl::StrCat("table.at[", i, "]"));
+  return names;
+}
+
 /// Checks `override` of `kernel`, which is emitted with `signature`.
 static absl::Status checkOverride(const KernelOverride &override,
                                   plan::KernelOp kernel, int64_t context,
@@ -154,9 +166,10 @@ static absl::Status checkOverride(const KernelOverride &override,
                           moduleOf(override, signature, SimFlavour::Fast));
   const int64_t rowBlock = kernel.getGeometry().getRowBlock();
   for (int64_t rows : rowCounts(rowBlock, kernel.getMaxRows(), context)) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        const std::unique_ptr<KernelTrial> trial,
-        KernelTrial::create(kernel, signature.names, rows, context, backend));
+    LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<KernelTrial> trial,
+                            KernelTrial::create(kernel,
+                                                namesOf(kernel, signature),
+                                                rows, context, backend));
     for (SimSchedule schedule : {SimSchedule::Forward, SimSchedule::Random})
       LLAMAC_RETURN_IF_ERROR(trial->run(
           *checked, {.schedule = schedule, .seed = 1, .checked = true}));

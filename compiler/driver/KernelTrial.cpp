@@ -117,6 +117,28 @@ static kernel::GatherRowsOp gatherOf(Value value) {
   return dyn_cast<kernel::GatherRowsOp>(*value.getUsers().begin());
 }
 
+/// Where `value` is read: what a resident step is given, by a phase of it.
+static OpOperand &readOf(Value value) {
+  OpOperand *read = &*value.use_begin();
+  for (;;) {
+    Operation *reader = read->getOwner();
+    size_t number = read->getOperandNumber();
+    if (auto layers = dyn_cast<kernel::LayersOp>(reader)) {
+      // Those of all layers are one argument.
+      const size_t before =
+          layers.getShared().size() + layers.getCarried().size();
+      if (number >= before)
+        number = before + (number - before) %
+                              static_cast<size_t>(layers.getEachOfLayer());
+    } else if (!isa<kernel::ResidentOp>(reader)) {
+      return *read;
+    }
+    read = &*reader->getRegion(0)
+                 .getArgument(static_cast<unsigned>(number))
+                 .use_begin();
+  }
+}
+
 /// Whether `op` reads or appends at its rows' positions.
 static bool appends(Operation *op) {
   return isa<kernel::QkvOp, kernel::RopeAppendOp>(op);
@@ -161,11 +183,12 @@ static constexpr int32_t rankOfPart = 1;
 absl::StatusOr<reference::Value>
 KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
   const uint64_t number = argument.getArgNumber();
-  Operation *user = *argument.getUsers().begin();
+  const OpOperand &read = readOf(argument);
+  Operation *user = read.getOwner();
   if (auto kv = dyn_cast<llama::KVType>(argument.getType()))
     return makeCache(kv, /*withRows=*/!appends(user));
   auto embed = dyn_cast<kernel::EmbedOp>(user);
-  if (embed && embed.getRank() == argument)
+  if (embed && embed.getRank() == read.get())
     return reference::Indices{rankOfPart};
   auto type = dyn_cast<RankedTensorType>(argument.getType());
   if (!type)
@@ -203,7 +226,7 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
   }
   if (isGathered || gather)
     return indicesBelow(isGathered ? 1000 : gathered, shape.front(), number);
-  if (embed && embed.getTokens() == argument) {
+  if (embed && embed.getTokens() == read.get()) {
     // Those of a part are its own and what is before it.
     const int64_t parts = embed.getRank() ? rankOfPart + 1 : 1;
     return indicesBelow(
@@ -211,7 +234,7 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
         rows, number);
   }
   auto rowNumbers = [&](auto op) {
-    return op.getSequences() == argument ? sequences : positions;
+    return op.getSequences() == read.get() ? sequences : positions;
   };
   return llvm::TypeSwitch<Operation *, absl::StatusOr<reference::Value>>(user)
       .Case<kernel::AttentionOp, kernel::QkvOp, kernel::RopeAppendOp>(

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/sim/SimDevice.h"
 #include "compiler/driver/KernelTrial.h"
 #include "compiler/driver/LaunchReference.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace mlir;
@@ -19,7 +21,7 @@ using namespace mlir;
 namespace llamac {
 
 /// A buffer for each parameter, by its role. Operands that are one value share
-/// theirs, and a new cache lies where the old one did. What all ranks have lies
+/// theirs, and new caches lie where the old ones did. What all ranks have lies
 /// in a buffer for each, and the parameter is a table of these.
 void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
   auto add = [&](const std::string &name, size_t size, SimContents contents) {
@@ -37,7 +39,7 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
   const plan::GeometryAttr geometry = kernel.getGeometry();
   auto operand = op->operand_begin();
   auto result = op->result_begin();
-  std::optional<size_t> cache;
+  std::vector<size_t> caches;
   for (size_t i = 0; i < kernel.getParams().size(); ++i) {
     const std::string &name = parameters[i];
     const plan::ParamRole role = kernel.getRole(i);
@@ -49,7 +51,7 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
       const Value value = *operand++;
       const auto [place, isNew] = places.try_emplace(value, buffers.size());
       if (isCache(value))
-        cache = place->second;
+        caches.push_back(place->second);
       if (isNew)
         addCopy(name, memoryOf(value, *values.at(value)),
                 role == plan::ParamRole::AppendedCache);
@@ -96,9 +98,10 @@ void KernelTrial::bindArguments(ArrayRef<std::string> parameters) {
       ++result;
     }
   }
+  auto cache = caches.begin();
   for (Value appended : op->getResults())
     if (isCache(appended))
-      places[appended] = *cache;
+      places[appended] = *cache++;
 }
 
 absl::StatusOr<SimLaunch> KernelTrial::launch() {
@@ -111,7 +114,13 @@ absl::StatusOr<SimLaunch> KernelTrial::launch() {
         llvm::divideCeil(static_cast<uint64_t>(rows), geometry.getRowBlock()));
   launch.block.x = static_cast<uint32_t>(geometry.getThreads());
   launch.sharedBytes = static_cast<uint32_t>(geometry.getScratch());
+  // A resident step has one row, and takes how many steps it is to do.
   launch.rows = static_cast<int32_t>(rows);
+  if (geometry.getResident()) {
+    launch.table = launch.cooperative = true;
+    launch.grid.x = std::min<uint32_t>(launch.grid.x,
+                                       SimDeviceOptions::usualResidentBlocks);
+  }
   for (size_t argument : arguments)
     launch.args.push_back(buffers[argument].bytes.data());
   launch.cluster = static_cast<uint32_t>(geometry.getCluster());
