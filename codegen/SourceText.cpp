@@ -53,12 +53,16 @@ std::string literal(double value) {
   return (digits + (isInteger ? ".0" : "")).str();
 }
 
-std::string frequenciesText(ElementsAttr frequencies, StringRef qualifiers) {
+std::string frequenciesText(ArrayRef<ElementsAttr> tables,
+                            StringRef qualifiers) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "// Radians per position.\n"
      << qualifiers << "constexpr double frequencies[] = {";
-  llvm::interleaveComma(frequencies.getValues<double>(), os,
+  SmallVector<double> frequencies;
+  for (ElementsAttr table : tables)
+    llvm::append_range(frequencies, table.getValues<double>());
+  llvm::interleaveComma(frequencies, os,
                         [&](double value) { os << literal(value); });
   os << "};\n";
   return text;

@@ -27,8 +27,9 @@ std::string describeKernel(plan::KernelOp kernel);
 /// The shortest decimal that reads back as `value`: "1.0", "1e-05".
 std::string literal(double value);
 
-/// An array of RoPE's frequencies called `frequencies`.
-std::string frequenciesText(mlir::ElementsAttr frequencies,
+/// An array of RoPE's frequencies called `frequencies`: those of one table of
+/// angles behind those of another.
+std::string frequenciesText(llvm::ArrayRef<mlir::ElementsAttr> tables,
                             llvm::StringRef qualifiers = "");
 
 /// Succeeds when every scalar region of `op` can be rendered; fails, with a

@@ -126,7 +126,7 @@ void visitFields(Config &config, Visit visit) {
 
 template <FieldsOf<ResidentConfig> Config, typename Visit>
 void visitFields(Config &config, Visit visit) {
-  auto &[products, count, layerEnd, layers, layerPointers, headSize,
+  auto &[products, count, layerEnd, layers, layerPointers, headSize, tables,
          wordsBefore, layerWords, partialWords, areaBytes, blocks, stageBytes,
          stages] = config;
   visit(FieldKind::Shape, "products",
@@ -136,6 +136,7 @@ void visitFields(Config &config, Visit visit) {
   visit(FieldKind::Shape, "layers", layers);
   visit(FieldKind::Shape, "layerPointers", layerPointers);
   visit(FieldKind::Shape, "headSize", headSize);
+  visit(FieldKind::Shape, "tables", tables);
   visit(FieldKind::Shape, "wordsBefore", wordsBefore);
   visit(FieldKind::Shape, "layerWords", layerWords);
   visit(FieldKind::Shape, "partialWords", partialWords);

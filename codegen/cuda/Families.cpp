@@ -517,7 +517,8 @@ static CudaKernelText embedText(Operation *operation,
                             op.getRank() ? ", rank" : "");
   if (!op.getCosSin())
     return text;
-  text.parts += frequenciesText(op.getFrequenciesAttr(), "__device__ ");
+  text.parts +=
+      frequenciesText(ElementsAttr(op.getFrequenciesAttr()), "__device__ ");
   text.parameters.push_back({results, "cosSin"});
   text.body +=
       llvm::formatv("\nropeTable<{0}>(positions, frequencies, cosSin);",

@@ -51,6 +51,7 @@ struct Phases {
   kernel::ResidentOp step;
   kernel::EmbedOp embed;
   kernel::PointwiseOp scaled; ///< What the embedding becomes, if it does.
+  SmallVector<kernel::RopeTableOp> tables; ///< Besides the embedding's.
   kernel::LayersOp layers;
   SmallVector<Operation *> ofLayer;
   kernel::MatmulOp head;
@@ -62,6 +63,7 @@ struct Phases {
       llvm::TypeSwitch<Operation *>(&op)
           .Case([&](kernel::EmbedOp op) { embed = op; })
           .Case([&](kernel::PointwiseOp op) { scaled = op; })
+          .Case([&](kernel::RopeTableOp op) { tables.push_back(op); })
           .Case([&](kernel::LayersOp op) { layers = op; })
           .Case([&](kernel::MatmulOp op) { head = op; })
           .Case([&](kernel::SampleOp op) { sample = op; });
@@ -70,15 +72,16 @@ struct Phases {
         ofLayer.push_back(&op);
   }
 
-  /// Whether they are one embedding, scaled or not, layers, a product and
-  /// sampling.
+  /// Whether they are one embedding, scaled or not, more tables of angles,
+  /// layers, a product and sampling.
   bool areAll() {
     if (scaled && (!embed || scaled.getInputs().size() != 1 ||
                    scaled.getInputs()[0] != embed.getResult()))
       return false;
-    return embed && layers && head && sample &&
-           std::distance(step.getBody().front().begin(),
-                         step.getBody().front().end()) == (scaled ? 6 : 5);
+    const size_t others = step.getBody().front().getOperations().size() -
+                          tables.size() - (scaled ? 1 : 0);
+    constexpr size_t least = 5; // With the terminator.
+    return embed && layers && head && sample && others == least;
   }
 
   SmallVector<Operation *> products() {
@@ -102,6 +105,40 @@ struct Phases {
     return argument.getOwner() == &layers.getBody().front() &&
            argument.getArgNumber() >=
                layers.getShared().size() + layers.getCarried().size();
+  }
+
+  /// Those of what the layers are each given that are operands of the step.
+  SmallVector<Value> eachOfStep() {
+    SmallVector<Value> given;
+    llvm::copy_if(layers.getEach(), std::back_inserter(given),
+                  llvm::IsaPred<BlockArgument>);
+    return given;
+  }
+
+  /// The number of a table of angles that is ahead of the layers; nothing for
+  /// another value.
+  std::optional<int> tableNumber(Value table) {
+    if (table == embed.getCosSin())
+      return 0;
+    const auto *found = llvm::find_if(tables, [&](kernel::RopeTableOp op) {
+      return op.getResult() == table;
+    });
+    if (found == tables.end())
+      return std::nullopt;
+    return static_cast<int>(found - tables.begin()) + 1;
+  }
+
+  /// The numbers of `table`, a value of the layers, by layer.
+  SmallVector<int> tablesOf(Value table) {
+    SmallVector<int> numbers;
+    const auto number = cast<BlockArgument>(table).getArgNumber();
+    const auto before = layers.getShared().size() + layers.getCarried().size();
+    for (uint64_t layer = 0; layer < layers.getCount(); ++layer)
+      numbers.push_back(*tableNumber(
+          isEach(table) ? layers.getEach()[number - before +
+                                           layer * layers.getEachOfLayer()]
+                        : layers.getShared()[number]));
+    return numbers;
   }
 
   /// The number of `value` among the op's operands; of a value of the layers,
@@ -205,8 +242,11 @@ std::string whyNotResident(kernel::ResidentOp op,
   for (Operation *product : phases.products())
     if (isByMma(product, options) != isByMma(phases.head, options))
       return "some weights are floats, others of a block format";
+  for (Value value : phases.layers.getEach())
+    if (!isa<BlockArgument>(value) && !phases.tableNumber(value))
+      return "its layers take what launches ahead of them make";
   // The operands of the layers follow each other.
-  const OperandRange each = phases.layers.getEach();
+  const SmallVector<Value> each = phases.eachOfStep();
   for (auto [i, value] : llvm::enumerate(each))
     if (phases.operand(value) != phases.operand(each[0]) + static_cast<int>(i))
       return "its layers share what they are given";
@@ -229,7 +269,8 @@ static cuda::ResidentConfig
 configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
   cuda::ResidentConfig config{
       .layers = static_cast<int>(phases.layers.getCount()),
-      .layerPointers = static_cast<int>(phases.layers.getEachOfLayer()),
+      .layerPointers = static_cast<int>(phases.eachOfStep().size() /
+                                        phases.layers.getCount()),
       .wordsBefore = static_cast<long>(wordsOf(phases.embed)),
       .blocks = options.gpu.multiprocessors};
   int64_t area = 0;
@@ -247,6 +288,7 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
       residentAttention(phases.attentions().front(), options);
   attention.stages = 1;
   config.headSize = static_cast<int>(attention.kv.headSize);
+  config.tables = static_cast<int>(phases.tables.size()) + 1;
   config.partialWords = cuda::residentPartialWords(attention);
   area = std::max<int64_t>(area, cuda::residentAttentionBytes(attention));
   constexpr int64_t samplingBytes = 28 * 1024; // SampleMemory.
@@ -364,7 +406,9 @@ private:
   std::string inputOf(Value input, Value norm, FloatAttr eps);
   template <typename Op>
   void writeQkv(Op op, int number, Value cache,
-                std::optional<OperandRange> biases, const std::string &out);
+                std::optional<OperandRange> biases, const std::string &cosSin,
+                const std::string &out);
+  std::string angles(Value table);
   void writeProduct(Operation *op, int number);
   void writeAttention(kernel::AttentionOp op);
   void writeLayer();
@@ -386,11 +430,24 @@ std::string ResidentWriter::inputOf(Value input, Value norm, FloatAttr eps) {
                 address("const float", norm), literal(eps.getValueAsDouble()));
 }
 
+/// The angles of the layer.
+std::string ResidentWriter::angles(Value table) {
+  const SmallVector<int> numbers = phases.tablesOf(table);
+  if (llvm::all_equal(numbers))
+    return textOf("step.cosSin({0})", numbers[0]);
+  text.parts += "__device__ constexpr unsigned char tableOfLayer[] = {";
+  for (const int number : numbers)
+    text.parts += std::to_string(number) + ", ";
+  text.parts += "};\n";
+  return "step.cosSin(tableOfLayer[layer])";
+}
+
 /// Query, key and value, rotated where they have `biases`, also if those are
 /// none.
 template <typename Op>
 void ResidentWriter::writeQkv(Op op, int number, Value cache,
                               std::optional<OperandRange> biases,
+                              const std::string &cosSin,
                               const std::string &out) {
   const std::string kv = textOf("kv{0}", number);
   text.parts += textOf(
@@ -399,7 +456,7 @@ void ResidentWriter::writeQkv(Op op, int number, Value cache,
   std::string flags = ", false", args;
   if (biases) {
     flags = biases->empty() ? "" : ", true, true";
-    args = ", .cosSin = step.cosSin()";
+    args = ", .cosSin = " + cosSin;
     if (!biases->empty()) {
       args += ", .biases = {";
       for (Value bias : *biases)
@@ -417,10 +474,10 @@ void ResidentWriter::writeQkv(Op op, int number, Value cache,
 void ResidentWriter::writeProduct(Operation *op, int number) {
   if (auto qkv = dyn_cast<kernel::QkvOp>(op))
     return writeQkv(qkv, number, qkv.getKv(), qkv.getBiases(),
-                    rowOf(qkv.getRotated()));
+                    angles(qkv.getTable()), rowOf(qkv.getRotated()));
   if (auto qkv = dyn_cast<kernel::QkvProductsOp>(op)) {
     auto rope = cast<kernel::RopeAppendOp>(*qkv.getQuery().user_begin());
-    return writeQkv(qkv, number, rope.getKv(), std::nullopt,
+    return writeQkv(qkv, number, rope.getKv(), std::nullopt, "",
                     rowOf(qkv.getQuery()));
   }
   auto product = cast<kernel::MatmulOp>(op);
@@ -454,10 +511,11 @@ void ResidentWriter::writeAttention(kernel::AttentionOp op) {
   std::string heads = "AreRotated{}";
   Value query = op.getQuery(), cache;
   if (auto rope = dyn_cast<kernel::RopeAppendOp>(maker)) {
-    heads = textOf("HeadNorms{{{0}, {1}, {2}f, step.cosSin()}",
+    heads = textOf("HeadNorms{{{0}, {1}, {2}f, {3}}",
                    address("const float", rope.getNorms()[0]),
                    address("const float", rope.getNorms()[1]),
-                   literal(rope.getEpsAttr().getValueAsDouble()));
+                   literal(rope.getEpsAttr().getValueAsDouble()),
+                   angles(rope.getTable()));
     query = rope.getQuery();
     cache = rope.getKv();
   } else {
@@ -525,7 +583,10 @@ CudaKernelText ResidentWriter::write() {
                     .tokens = rowsOf(embed.getTable()),
                     .width = widthOf(embed.getTable())}) +
                 ";\n";
-  text.parts += frequenciesText(embed.getFrequenciesAttr(), "__device__ ");
+  SmallVector<ElementsAttr> frequencies{embed.getFrequenciesAttr()};
+  for (kernel::RopeTableOp table : phases.tables)
+    frequencies.push_back(table.getFrequenciesAttr());
+  text.parts += frequenciesText(frequencies, "__device__ ");
   text.body =
       textOf("auto *logits = {0};\n"
              "ResidentStep<config> step(table.at, {1}, steps);\n"

@@ -195,9 +195,9 @@ public:
       fill(stage, fillsRing);
   }
 
-  /// Begins a step: its cosines and sines come to shared memory, and
-  /// epilogue(row, column, pair) gets the row of its token. Below 0 stands for
-  /// row 0.
+  /// Begins a step: its cosines and sines come to shared memory, of
+  /// `frequencies`, [tables][headSize / 2], and epilogue(row, column, pair)
+  /// gets the row of its token. Below 0 stands for row 0.
   template <EmbedConfig embed, class Epilogue>
   LLAMAC_DEVICE void begin(const int *tokens, const int *positions,
                            const int *sequences, const void *embedding,
@@ -209,8 +209,11 @@ public:
     sequence = sequences[0];
     first = notRanked();
     syncThreads(); // The cosines of the step before are read.
-    cosSinOf<config.headSize>(position, frequencies, threadIdx.x, threads,
-                              shared->cosSin);
+#pragma unroll
+    for (int table = 0; table < config.tables; ++table)
+      cosSinOf<config.headSize>(position,
+                                frequencies + table * (config.headSize / 2),
+                                threadIdx.x, threads, shared->cosSin[table]);
     forFoursOfRow<embed>(
         embedding, maxOf(token, 0), blockIdx.x + gridDim.x * threadIdx.x,
         gridDim.x * threads, [&](long column, const Four &four) {
@@ -227,7 +230,9 @@ public:
     return {setOf(step) + config.wordsBefore + layer * config.layerWords +
             offset};
   }
-  LLAMAC_DEVICE const float *cosSin() const { return shared->cosSin; }
+  LLAMAC_DEVICE const float *cosSin(int table) const {
+    return shared->cosSin[table];
+  }
 
   /// An epilogue that gives logits, of which the first are remembered.
   template <class Epilogue>

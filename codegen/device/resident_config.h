@@ -39,6 +39,7 @@ struct ResidentConfig {
   int layers = 1;
   int layerPointers = 0;
   int headSize = 0;
+  int tables = 1;        ///< Of angles, of which each layer has one.
   long wordsBefore = 0;  ///< Words of values ahead of the layers,
   long layerWords = 0;   ///< of a layer,
   long partialWords = 0; ///< and of the partial results of its attention.
@@ -101,7 +102,7 @@ template <ResidentConfig config> struct alignas(128) ResidentShared {
   unsigned long full[rings][config.stages];
   unsigned long empty[config.stages]; ///< Of the block's ring.
   ResidentSource sources[residentProducts];
-  float cosSin[config.headSize];
+  float cosSin[config.tables][config.headSize];
   float squares[streamWarps];
   unsigned firsts[streamWarps][2];
 };
@@ -109,8 +110,8 @@ template <ResidentConfig config> struct alignas(128) ResidentShared {
 LLAMAC_CONSTEXPR int residentSharedBytes(const ResidentConfig &config) {
   return static_cast<int>(roundUp(
       config.stages * (residentRings(config) * (config.stageBytes + 8) + 8) +
-          config.areaBytes + residentProducts * 48 + config.headSize * 4 +
-          streamWarps * 12,
+          config.areaBytes + residentProducts * 48 +
+          config.tables * config.headSize * 4 + streamWarps * 12,
       128));
 }
 

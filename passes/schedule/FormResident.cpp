@@ -41,7 +41,7 @@ struct Repetition {
 struct Source {
   enum Kind {
     Shared,  ///< The same value in all layers.
-    Each,    ///< Another value from outside in each; `op` numbers these.
+    Each,    ///< One from outside for each; `op` numbers these.
     Local,   ///< Result `result` of op `op` of the layer.
     Carried, ///< That of the layer before; of the first one from outside.
   };
@@ -90,9 +90,7 @@ public:
     if (llvm::all_equal(values))
       return isOutside(values[0]) ? std::optional<Source>({Source::Shared})
                                   : std::nullopt;
-    // What a launch ahead of the layers makes is no operand of the step.
-    if (llvm::all_of(values,
-                     [&](Value value) { return numberOf(value) == outside; }))
+    if (llvm::all_of(values, isOutside))
       return Source{Source::Each};
     // Of the last layer, which has one before it.
     const size_t maker = numberOf(values.back());
@@ -236,7 +234,9 @@ SmallVector<Value> ResidentBuilder::operandsOfStep() const {
   llvm::SetVector<Value> operands;
   for (size_t layer = 0; layer < layers.count; ++layer)
     for (auto [op, operand] : each)
-      operands.insert(opOf(layer, op)->getOperand(operand));
+      if (Value value = opOf(layer, op)->getOperand(operand);
+          launches.numberOf(value) == Launches::outside)
+        operands.insert(value);
   llvm::SetVector<Value> others;
   for (Operation *op : launches.all())
     for (Value operand : op->getOperands())
@@ -399,6 +399,11 @@ private:
   /// why not.
   static std::string form(func::FuncOp copy, func::FuncOp func,
                           const kernel::Target &target) {
+    // The angles of some layers, between those, are ahead of all.
+    Block &body = copy.getBody().front();
+    for (auto table :
+         llvm::make_early_inc_range(body.getOps<kernel::RopeTableOp>()))
+      table->moveBefore(&body, body.begin());
     kernel::ResidentOp step = ResidentBuilder(copy).run();
     if (!step)
       return "its launches are no layers that follow each other";

@@ -132,6 +132,10 @@ class Families(Case):
         self.check_family(families.MISTRAL, SPLIT + 10, windows=(70, 70))
         self.check_family(families.PHI3, SPLIT + 4, windows=(SPLIT + 1, SPLIT + 1))
 
+    def test_layers_without_rope(self):
+        rotates = (True, True, True, False) * 2
+        self.check_family(families.SMOLLM3, 5, layers=8, tied=True, rotates=rotates)
+
     def test_scales(self):
         scales = dict(embedding_scale=1.5, residual_scale=0.75, attention_scale=0.5, logits_scale=1 / 8)
         self.check_family(families.GRANITE, 5, tied=True, **scales)
