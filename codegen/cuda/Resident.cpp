@@ -250,7 +250,7 @@ std::string whyNotResident(kernel::ResidentOp op,
   for (auto [i, value] : llvm::enumerate(each))
     if (phases.operand(value) != phases.operand(each[0]) + static_cast<int>(i))
       return "its layers share what they are given";
-  if (residentConfig(op, options).stages < 2)
+  if (residentConfig(op, options).stages == 0)
     return "its inputs leave no room for weights in shared memory";
   return "";
 }
@@ -316,33 +316,45 @@ static double bytesHeld(const cuda::ResidentConfig &config) {
   return bytes / stages * config.stages;
 }
 
-/// A stage has whole turns of a warp for each row, or whole groups of tiles; of
-/// the sizes that is taken with which most bytes wait, of equals the largest.
+/// A stage has whole turns of a warp for each row, or whole groups of tiles.
+/// Of the sizes with which about as many bytes wait the largest is taken: each
+/// stage costs two barriers, or one.
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
                                            const CudaTargetOptions &options) {
   Phases phases(op);
   // What arrivesLast() declares lies ahead of the rest, which is aligned.
   constexpr int declared = 1024;
-  cuda::ResidentConfig config = configWithoutStages(phases, options);
-  SmallVector<int> sizes{8192, 4096};
-  if (cuda::residentByMma(config))
-    for (sizes.clear(); sizes.size() < 32;)
-      sizes.push_back((40 - static_cast<int>(sizes.size())) * 1024);
-  cuda::ResidentConfig best = config;
-  best.stages = 0;
-  for (const int stageBytes : sizes) {
-    config.stageBytes = stageBytes;
+  const cuda::ResidentConfig without = configWithoutStages(phases, options);
+  const bool byMma = cuda::residentByMma(without);
+  const int leastStages = byMma ? 4 : 2;
+  const int smallest = byMma ? 8 : 4, largest = byMma ? 24 : 8; // KB
+  std::vector<cuda::ResidentConfig> configs;
+  for (int size = largest; size >= smallest; size -= byMma ? 1 : 4) {
+    cuda::ResidentConfig config = without;
+    config.stageBytes = size * 1024;
+    int needed = 0;
+    for (const auto &product : ArrayRef(config.products, config.count))
+      needed =
+          std::max(needed, cuda::residentStageBytes(config, product.stream));
+    if (needed > config.stageBytes)
+      continue;
+    config.stageBytes = static_cast<int>(cuda::roundUp(needed, 128));
     config = cuda::withStages(config, options.gpu.blockSharedBytes - declared);
-    const bool fits = llvm::all_of(
-        ArrayRef(config.products, config.count), [&](const auto &product) {
-          return cuda::residentStageBytes(config, product.stream) <=
-                 config.stageBytes;
-        });
-    if (fits && config.stages >= 2 &&
-        (best.stages == 0 || bytesHeld(config) > bytesHeld(best)))
-      best = config;
+    if (config.stages >= leastStages)
+      configs.push_back(config);
   }
-  return best;
+  if (configs.empty()) {
+    cuda::ResidentConfig none = without;
+    none.stages = 0;
+    return none;
+  }
+  constexpr double about = 0.88;
+  double most = 0;
+  for (const cuda::ResidentConfig &config : configs)
+    most = std::max(most, bytesHeld(config));
+  return *llvm::find_if(configs, [&](const cuda::ResidentConfig &config) {
+    return bytesHeld(config) >= about * most;
+  });
 }
 
 /// With as many tiles of keys at a time as the area holds.

@@ -155,6 +155,11 @@ template <ResidentConfig config> class ResidentStep {
     static constexpr bool isOfLayer = number < config.layerEnd;
     using Units = StreamUnits<stream, divideUp(rowBytes, segment)>;
     static constexpr uint32_t segments = Units::segments;
+    /// Whoever makes a deep input is not done with all of it at once: a product
+    /// begins with three quarters of it.
+    template <class Input>
+    static constexpr uint32_t earlySegments =
+        Input::normalises || segments < 4 ? segments : segments * 3 / 4;
     static_assert(gemv.maxRows == 1 && streamsByMma(stream) == byMma);
     static_assert(weights == 1 || stream.parts[1] == 0);
     static_assert(segment % 16 == 0 &&
@@ -332,11 +337,7 @@ private:
     using P = LaneProduct<number>;
     using Staged = StagedInput<P::stream, Input>;
     using Warp = GemvWarp<P::gemv, Staged>;
-    // Whoever makes a deep input is not done with all of it at once: a warp
-    // begins with three quarters of it.
-    constexpr uint32_t early = Input::normalises || P::segments < 4
-                                   ? P::segments
-                                   : P::segments * 3 / 4;
+    constexpr uint32_t early = P::template earlySegments<Input>;
     constexpr uint32_t floatsOfSegment =
         P::segment / (P::rowBytes / P::gemv.depth);
     uint32_t unit = firstUnit();
@@ -392,10 +393,17 @@ private:
     using P = Product<number>;
     using Staged = SplitInput<P::gemv>;
     using Row = SplitRow<P::gemv, P::segment / groupBytes(P::gemv.format)>;
+    constexpr uint32_t early = P::template earlySegments<Input>;
+    constexpr int earlyEights =
+        early == P::segments ? Staged::eights
+                             : early * Row::segmentTiles * (tileColumns / 8);
     auto &staged = *reinterpret_cast<SplitShared<P::gemv> *>(shared->area);
     syncThreads(); // What was in the area is read.
-    Staged::fill(staged, input, 1);
+    if (firstUnit() >= P::Units::count)
+      return;
+    Staged::template fill<0, earlyEights>(staged, input, 1);
     syncThreads();
+    bool isStaged = early == P::segments;
     float scale = 1;
     if constexpr (Input::normalises)
       scale = input.scale(Staged::squaresOf(staged, 0));
@@ -414,6 +422,13 @@ private:
       typename Row::Warp warp(staged);
 #pragma unroll 1
       for (uint32_t segment = 0; segment < P::segments; ++segment) {
+        if constexpr (early != P::segments)
+          if (!isStaged && segment == early) {
+            Staged::template fill<earlyEights, Staged::eights>(staged, input,
+                                                               1);
+            syncThreads();
+            isStaged = true;
+          }
         mbarrierWait(full(at.stage), at.phase);
         Row::multiply(warp, stageOf(at.stage), segment);
         syncWarp();

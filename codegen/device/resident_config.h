@@ -52,7 +52,7 @@ struct ResidentConfig {
 };
 
 /// Whether weights go to tensor cores, in tiles that the warps of a block share
-/// (stream_mma.cuh): the block has one ring, which another warp fills. Else
+/// (stream_mma.cuh): the block has one ring, which they fill in turns. Else
 /// each warp has a ring of its own (stream.cuh).
 LLAMAC_CONSTEXPR bool residentByMma(const ResidentConfig &config) {
   return streamsByMma(config.products[0].stream);

@@ -67,16 +67,20 @@ template <GemvConfig config> struct SplitInput {
   static_assert(rows == 1 || rows == 2 || rows == 4);
   static_assert(sizeof(Shared) == splitSharedBytes(config));
 
-  /// Brings `count` rows, by the first streamWarps warps of the block: a thread
-  /// has a batch of loads in flight at a time. A barrier follows.
-  template <class Rows>
+  /// Elements of a row, with zeros behind its end, in eights.
+  static constexpr int eights = Shared::sets * setBlocks * 4;
+
+  /// Brings eights `begin` to `end` - 1 of `count` rows, by the first
+  /// streamWarps warps of the block: a thread has a batch of loads in flight at
+  /// a time. A barrier follows. The squares of a norm are those of whole rows.
+  template <int begin = 0, int end = eights, class Rows>
   static LLAMAC_DEVICE void fill(Shared &shared, const Rows &input, int count) {
     constexpr int threads = streamWarps * 32;
-    constexpr int eights = Shared::sets * setBlocks * 4;
     constexpr int depthEights = config.depth / 8;
     constexpr int batch =
-        batchOfTurns(divideUp(eights, threads), Rows::normalises ? 4 : 8);
-    if (threadIdx.x == 0)
+        batchOfTurns(divideUp(end - begin, threads), Rows::normalises ? 4 : 8);
+    static_assert(!Rows::normalises || end - begin == eights);
+    if (begin == 0 && threadIdx.x == 0)
       vectorAt<Words4>(shared.zeros) = {};
 #pragma unroll 1
     for (int row = 0; row < rows; ++row) {
@@ -85,7 +89,7 @@ template <GemvConfig config> struct SplitInput {
       // A block of 32 is four lanes', which stay together: lane t has what a
       // share of it has.
 #pragma unroll 1
-      for (int first = 32 * warpIndex(); first < eights;
+      for (int first = begin + 32 * warpIndex(); first < end;
            first += batch * threads) {
         float x[batch][8], gain[batch][8];
         auto eightOf = [&](int i) {
@@ -103,7 +107,7 @@ template <GemvConfig config> struct SplitInput {
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
           const int eight = eightOf(i);
-          if (first + i * threads >= eights)
+          if (first + i * threads >= end)
             continue;
           const bool isInside = row < count && eight < depthEights;
 #pragma unroll
@@ -114,7 +118,7 @@ template <GemvConfig config> struct SplitInput {
               x[i][j] *= gain[i][j];
             }
           }
-          store(shared, row, eight, x[i], eight < eights);
+          store(shared, row, eight, x[i], eight < end);
         }
       }
       if constexpr (Rows::normalises) {

@@ -92,11 +92,16 @@ class Bits(Case):
         self.check(self.model("deep", config), config, 4)
 
     def test_block_formats(self):
-        # A width that tiles do not divide (258), and, as the input of w2 is deep, rows of tiles in parts.
+        # A width that tiles do not divide (258), and rows of tiles in parts.
         model = self.model("blocks", BLOCKS)
         for format in BLOCK_FORMATS:
             with self.subTest(format=format):
                 self.check(model, BLOCKS, 4, flags=("--weights", format))
+
+    def test_deep_input_of_blocks_in_parts(self):
+        # Four segments or more, of which the last come when three quarters of the input have been multiplied.
+        config = Config(128, 2, 2, 1, vocab=258, multiple_of=16384)
+        self.check(self.model("deep-blocks", config), config, 3, flags=("--weights", "q4_0"), checked=True)
 
     @unittest.skipUnless(support.EXHAUSTIVE, "as the others, with other heads")
     def test_eight_query_heads_of_a_key_head(self):
