@@ -44,7 +44,11 @@ WIDE_POINTS = ["--prompt-tokens", "128", "--batch", "32,64,128", "--gen-tokens",
 THROUGHPUT, SEQUENCES = ["--prompt-tokens", "128", "--gen-tokens", "128"], (1, 16, 32, 64, 128)
 # The same through a server, whose clients ask again: tokens in and out, or mixed lengths.
 SERVING = ["--lengths", "128/128,1000/1000,mix", "--requests", "256", "--clients", "256"]
+# A step in one launch beside the step of many, in turns.
+ROUNDS = 3
+RESIDENT_POINTS = ["--prompt-tokens", "128,8064", "--gen-tokens", "64", "--warm-ups", "1", "--repeat", "3"]
 # Of the dry run.
+TINY_RESIDENT_POINTS = ["--prompt-tokens", "8", "--gen-tokens", "6"]
 TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "2"]
 TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,2", "--gen-tokens", "2"]
 TINY_WIDE_POINTS = ["--prompt-tokens", "8", "--batch", "3,4", "--gen-tokens", "2"]
@@ -106,6 +110,8 @@ class Check:
         for shape in large:
             yield f"decode {shape} bf16", partial(self.decode, plain[shape]), 0.3
             yield f"kernels {shape}", partial(self.kernels, plain[shape]), 0.3
+        for plan in self.package["resident"]:
+            yield f"resident {plan['shape']} {plan['weights']}", partial(self.resident, plan), 0.2
         for shape in (*large, first):
             yield f"batches {shape}", partial(self.batches, wide[shape]), 0.2
         for shape in (*large, first):
@@ -274,6 +280,35 @@ class Check:
         """Several depths and batches, all of one process: the weights are made once."""
         points = POINTS if plan["shape"] == self.package["shapes"][0] else LARGE_POINTS
         self.results.setdefault("decode", []).extend(self.bench(plan, TINY_POINTS if self.dry else points))
+
+    def resident(self, plan):
+        """A step in one launch has the bits of the step of many launches; decode of both, in turns."""
+        many = plan | {"file": plan["many"]}
+        name = {"shape": plan["shape"], "weights": plan["weights"]}
+        rows = self.results.setdefault("resident", [])
+        lines = self.bench_lines(plan, "--kernels", "--prompt-tokens", "4", "--gen-tokens", "2")
+        if not any(kernel["kernel"] == "resident_step" for line in lines for kernel in line["kernels"]):
+            rows.append(name | {"runs": False})
+            raise ProgramError("expected a GPU on which all blocks of the step fit at once")
+        history, out = self.tokens(plan["shape"], 6 if self.dry else 160), os.path.join(self.out, "logits.npy")
+        found = []
+        for each in (many, plan):
+            self.write_logits(self.plan_path(each), history, 1, out)
+            with open(out, "rb") as f:
+                found.append(f.read())
+            os.remove(out)
+        same = found[0] == found[1]
+        points = TINY_RESIDENT_POINTS if self.dry else RESIDENT_POINTS
+        measured = []
+        for _ in range(1 if self.dry else ROUNDS):
+            measured.append([self.bench(each, points) for each in (many, plan)])
+        for i, point in enumerate(measured[0][0]):
+            row = name | {"runs": True, "same_bits": same, "prompt_tokens": point["prompt_tokens"]}
+            for side, which in enumerate(("many_ms", "one_ms")):
+                row[which] = [bench[side][i]["step_ms"] for bench in measured]
+            rows.append(row)
+        if not same:
+            raise ProgramError("expected the bits of the step of many launches, got others")
 
     def batches(self, plan):
         """Decode of many sequences."""

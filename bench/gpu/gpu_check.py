@@ -125,12 +125,14 @@ def main(arguments):
         if options.verb == "compare":
             return compare.main(options.old, options.new)
         if options.verb == "run":
+            package.unpack(packed)
             return check.Check(packed, options.out or packed, options).run()
         folder = os.path.abspath(options.folder)
         if options.verb == "pack":
             package.pack(folder, options.weights)
             return 0
         package.pack(folder, options.weights, options.cases, options.steps, dry=True)
+        package.unpack(folder)
         return check.Check(folder, folder, options).run()
     except (OSError, ProgramError) as error:
         print(f"gpu_check.sh: error: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 
 import conformance
@@ -18,6 +19,9 @@ from shapes import SHAPES
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MOST_BYTES = 60_000_000
+# What plans and the conformance suite have in common, kernels above all, is most of them: together they take a
+# twentieth.
+ARCHIVE, ARCHIVED = "plans.tar.xz", ("plans", "conformance")
 
 PARAMS = {
     "1b": "tests/compiler/Inputs/shapes/llama-3.2-1b",
@@ -28,6 +32,9 @@ FORMATS = ("bf16", "q8_0", "q4_0", "mxfp8")
 ALL_FORMATS = (*FORMATS, *gguf_file.FORMATS)
 # Tokens of a sequence and sequences of a plan: for long contexts, for batches, and of the dry run.
 LONG, WIDE, TINY = ("16384", "16"), ("512", "128"), ("256", "4")
+# Weights of the plans whose step of one row is one launch, by shape.
+RESIDENT = {"1b": ("bf16",), "8b": ("bf16", "q8_0", "q4_0"), "tiny": ("bf16",)}
+RESIDENT_FLAGS = ("--resident-step", "on")
 # Of a server, which chooses its sequences itself; the name of such a shape ends with `SERVED`.
 SERVED_SIZE, SERVED = ("2048", "1"), "-served"
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
@@ -63,36 +70,53 @@ def pack(folder, formats=ALL_FORMATS, cases=None, steps=None, dry=False):
             facts["environment"] = fake_driver(compiler, os.path.join(folder, "sim"), facts, chosen, steps)
     with open(os.path.join(folder, "check.json"), "w", encoding="utf-8") as f:
         json.dump(facts, f, indent=1)
+    with tarfile.open(os.path.join(folder, ARCHIVE), "w:xz", preset=3) as archive:
+        for name in ARCHIVED:
+            archive.add(os.path.join(folder, name), name)
+            shutil.rmtree(os.path.join(folder, name))
     size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
     if size > MOST_BYTES and not dry:
         raise ProgramError(f"{folder}: expected at most {MOST_BYTES} bytes, got {size}")
     print(f"{folder}: {size / 1e6:.1f} MB")
 
 
+def unpack(folder):
+    """Puts the archive's folders beside it, once."""
+    if not all(os.path.isdir(os.path.join(folder, name)) for name in ARCHIVED):
+        # Pythons before 3.12 may not have the filter, and later ones ask for it.
+        safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        with tarfile.open(os.path.join(folder, ARCHIVE)) as archive:
+            archive.extractall(folder, **safe)
+
+
 def plans(compiler, folder, formats, dry):
-    """Compiles them. Those that measure a format, those that measure batches, one for two ranks, and one with a
-    tokenizer for a server."""
+    """Compiles them. Those that measure a format, those that measure batches, those whose step is one launch, one for
+    two ranks, and one with a tokenizer for a server."""
     shapes = ["tiny"] if dry else list(PARAMS)
-    found, wide = [], []
+    found, wide, resident = [], [], []
 
     def compiled(shape, weights, size, name, *flags):
         file = f"plans/{name}.plan"
         compiler.compile(shape, weights, "cuda", size, os.path.join(folder, file), *flags)
         return file
 
-    def plan(shape, weights, size, name):
-        file = compiled(shape, weights, size, name)
+    def plan(shape, weights, size, name, *flags):
+        file = compiled(shape, weights, size, name, *flags)
         return {"shape": shape, "weights": weights, "file": file, "bits": compiler.bits(shape, weights)}
 
     for shape in shapes:
         for weights in ALL_FORMATS if shape == shapes[-1] and not dry else FORMATS:
             if weights == "bf16" or weights in formats:
-                found.append(plan(shape, weights, TINY if dry else LONG, f"{shape}-{weights}"))
+                size = TINY if dry else LONG
+                found.append(plan(shape, weights, size, f"{shape}-{weights}"))
+                if weights in RESIDENT[shape]:
+                    one = plan(shape, weights, (size[0], "1"), f"{shape}-{weights}-resident", *RESIDENT_FLAGS)
+                    resident.append(one | {"many": found[-1]["file"]})
         if not dry:
             wide.append(plan(shape, "bf16", WIDE, f"{shape}-wide"))
     ranks = compiled(shapes[0], "bf16", TINY if dry else LONG, f"{shapes[0]}-2-ranks", "--ranks", "2")
     # A tiny model has few tokens and sequences anyway.
-    facts = {"plans": found, "wide": wide or found[:1], "shapes": shapes, "ranks": ranks}
+    facts = {"plans": found, "wide": wide or found[:1], "resident": resident, "shapes": shapes, "ranks": ranks}
     served = shapes[0] + SERVED
     compiler.compile(served, "bf16", "cuda", TINY if dry else SERVED_SIZE, os.path.join(folder, "plans/served.plan"))
     return facts | {"served": {"shape": shapes[0], "weights": "bf16", "file": "plans/served.plan"}}
@@ -208,6 +232,9 @@ def fake_driver(compiler, folder, facts, cases, steps):
     for plan in facts["plans"]:
         path = os.path.join(folder, os.path.basename(plan["file"]))
         compiler.compile(plan["shape"], plan["weights"], "sim", TINY, path)
+    for plan in facts["resident"]:
+        path = os.path.join(folder, os.path.basename(plan["file"]))
+        compiler.compile(plan["shape"], plan["weights"], "sim", (TINY[0], "1"), path, *RESIDENT_FLAGS)
     compiler.compile(facts["served"]["shape"] + SERVED, "bf16", "sim", TINY, os.path.join(folder, "served.plan"))
     if is_chosen("ranks tiny", steps):
         path = os.path.join(folder, os.path.basename(facts["ranks"]))

@@ -10,7 +10,7 @@ MOST_LISTED = 40  # Of one list; all are in results.json.
 
 def table(results):
     parts = [head(results), conformance(results), decode(results), throughput(results.get("throughput", []))]
-    parts += [serving(results.get("serving", []))]
+    parts += [resident(results.get("resident", [])), serving(results.get("serving", []))]
     parts += [kernels(results), profile(results.get("profile", []))]
     parts += [fidelity(row) for row in results.get("fidelity", [])]
     parts += [answers(results.get("answers", [])), launch_rows(results.get("rows"))]
@@ -72,6 +72,19 @@ def decode(results):
         cells += [f"{row['gb_per_step']:.2f}", share, f"{row['prefill_tok_s']:.0f}", load]
         rows.append(cells)
     return rows_of([*header, "prefill tok/s", "load s"], rows)
+
+
+def resident(rows):
+    cells = []
+    for row in rows:
+        line = [row["shape"], row["weights"]]
+        if not row["runs"]:
+            cells.append([*line, "-", "-", "-", "-", "does not run"])
+            continue
+        many, one = (statistics.median(row[name]) for name in ("many_ms", "one_ms"))
+        bits = "the same" if row["same_bits"] else "others"
+        cells.append([*line, str(row["prompt_tokens"]), f"{many:.3f}", f"{one:.3f}", f"{many / one:.2f}", bits])
+    return rows_of(["step in one launch of", "weights", "prompt", "many, ms", "one, ms", "ratio", "bits"], cells)
 
 
 def throughput(rows):

@@ -43,5 +43,5 @@ class Shape:
 SHAPES = {
     "1b": Shape(16, 2048, 32, 8, 64, 8192, 128256, 32, tied=True),
     "8b": Shape(32, 4096, 32, 8, 128, 14336, 128256, 8, tied=False),
-    "tiny": Shape(1, 64, 4, 2, 16, 256, 288, 1, tied=True),
+    "tiny": Shape(2, 64, 4, 2, 16, 256, 288, 1, tied=True),
 }

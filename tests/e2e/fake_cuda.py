@@ -30,6 +30,7 @@ class CudaCase(support.TestCase):
 
     CONFIG = Config(64, 2, 4, 2, vocab=261)
     CONTEXT, SEQUENCES, RANKS = 256, 8, 1
+    FLAGS = ()  # Of both plans.
     PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
 
     @classmethod
@@ -41,7 +42,7 @@ class CudaCase(support.TestCase):
         for target, plan in (("sim", cls.sim_plan), ("cuda", cls.plan)):
             result = support.run(
                 [support.LLAMAC, "compile", cls.model, "--target", target, "--gpu", "sm_90a", "-c", str(cls.CONTEXT)]
-                + ["--parallel", str(cls.SEQUENCES), "--ranks", str(cls.RANKS), "-o", plan, "-q"]
+                + ["--parallel", str(cls.SEQUENCES), "--ranks", str(cls.RANKS), "-o", plan, "-q", *cls.FLAGS]
             )
             assert result.returncode == support.OK, result.stderr
         cls.leaks = cls.path("leaks")

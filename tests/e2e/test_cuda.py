@@ -4,6 +4,7 @@
 """--target cuda from a model to its tokens, where there is no GPU (fake_cuda.py).
 
     test_cuda.py Answers    tokens, logits and checks
+    test_cuda.py Resident   steps in one launch
     test_cuda.py Faults     every call of the driver failing in turn
     test_cuda.py Flight     steps in flight, and what is left of many runs
     test_cuda.py FlightPastARing  steps in flight, where layers have a window
@@ -126,6 +127,36 @@ class Answers(CudaCase):
         out = self.run_plan("check", self.model, "--target", "cuda", "-c", 256, tool=support.LLAMAC).stdout
         self.assertIn("gemv_output", out)
         self.assertIn("cuda by 16", out)
+
+
+class Resident(CudaCase):
+    """The step of one row is one launch, and a run of steps is, too."""
+
+    CONFIG = Config(64, 2, 4, 2, vocab=262)
+    FLAGS = ("--resident-step", "on")
+    DRAWN = ("--temp", 0.9, "--top-p", 0.95, "--seed", 11)
+
+    def test_tokens_are_those_of_the_step_of_many_launches(self):
+        chain = self.path("chain.plan")
+        self.llamac("compile", self.model, "--target", "sim", "-c", self.CONTEXT, "-o", chain, "-q")
+        for draw in ((), self.DRAWN):
+            with self.subTest(draw):
+                run = ("-n", 33, *draw, *self.PROMPT)
+                expected = self.llamac("run", chain, *run).stdout
+                self.assertEqual(self.run_plan(self.plan, *run).stdout, expected)
+                self.assert_nothing_leaked()
+                # Where the GPU does not run it the chain does.
+                left_out = self.run_plan(self.plan, *run, LLAMAC_FAKE_COOPERATIVE="0")
+                self.assertEqual(left_out.stdout, expected)
+                self.assertIn("no cooperative launches", left_out.stderr)
+
+    def test_each_of_its_steps_is_one_launch(self):
+        trace = self.path("trace.json")
+        self.run_plan(self.plan, "-n", 5, *self.PROMPT, "--profile", "--trace", trace)
+        with open(trace) as f:
+            kernels = [event["args"]["kernel"] for event in json.load(f)["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual(kernels[-4:], ["resident_step"] * 4)
+        self.assertEqual(kernels.count("resident_step"), 4)
 
 
 class Profiles(CudaCase):

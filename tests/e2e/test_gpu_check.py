@@ -627,6 +627,9 @@ class DryRun(support.TestCase):
         for row in found["throughput"]:
             self.assertEqual(row["generated_tokens"], 3 * row["sequences"])
             self.assertAlmostEqual(row["output_tok_s"], row["generated_tokens"] / row["seconds"], delta=0.1)
+        (resident,) = found["resident"]
+        self.assertEqual((resident["runs"], resident["same_bits"], resident["prompt_tokens"]), (True, True, 8))
+        self.assertEqual((len(resident["many_ms"]), len(resident["one_ms"])), (1, 1))
         (served,) = found["serving"]
         for way in ("engine", "serve"):
             self.assertEqual((served[way]["prompt_tokens"], served[way]["generated_tokens"]), (4 * 8, 4 * 3))
@@ -675,6 +678,12 @@ class DryRun(support.TestCase):
         self.assertIn("Fake GPU 1", found["bandwidth"]["device"])
         self.assertTrue(found["workload"] and found["decode"] and found["kernels"])
         self.assertEqual(len(found["problems"]), 1 + len(failed))
+
+    def test_a_step_in_one_launch_that_does_not_run_is_a_problem(self):
+        one = self.alone(LLAMAC_FAKE_COOPERATIVE="0")
+        with self.assertRaisesRegex(process.ProgramError, "expected a GPU on which all blocks of the step fit"):
+            one.resident(one.package["resident"][0])
+        self.assertEqual(one.results["resident"], [{"shape": "tiny", "weights": "bf16", "runs": False}])
 
     def test_without_nccl_two_ranks_are_no_problem(self):
         # NVRTC's fake has none of its functions.

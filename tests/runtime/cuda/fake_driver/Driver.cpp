@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/sim/SimDevice.h"
 #include "tests/runtime/cuda/fake_driver/Faults.h"
 #include "tests/runtime/cuda/fake_driver/Gpu.h"
 
@@ -39,6 +40,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -61,6 +63,11 @@ static Parameters parametersOf(const std::string &name,
   const size_t begin = source.find(name + "(");
   if (begin == std::string::npos)
     return {};
+  const std::string table = "void *at[";
+  if (absl::StartsWith(source.substr(begin + name.size()), "(LLAMAC_TABLE(")) {
+    const size_t count = source.find(table) + table.size();
+    return {.operands = std::atoi(source.c_str() + count), .isTable = true};
+  }
   const std::string text =
       source.substr(begin, source.find("int rows", begin) - begin);
   const std::string map = "LLAMAC_TENSOR_MAP(";
@@ -558,10 +565,20 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   }
   if (!function->module)
     return success;
-  // The simulator is given each operand.
-  if (launch.cooperative)
+  const auto [operands, maps, isTable] = function->parameters;
+  if (launch.cooperative != isTable)
     return notSupported;
-  const auto [operands, maps] = function->parameters;
+  if (isTable) {
+    // Any number of its blocks does the same.
+    launch.table = true;
+    launch.grid.x = std::min<uint32_t>(launch.grid.x,
+                                       SimDeviceOptions::usualResidentBlocks);
+    void **table = static_cast<void **>(parameters[0]);
+    launch.args.assign(table, table + operands);
+    launch.rows = *static_cast<int32_t *>(parameters[1]);
+    KernelLaunch whole{function->module, std::move(launch), nullptr};
+    return gpu().enqueue(stream, {[whole] { gpu().run(whole); }});
+  }
   for (int i = 0; i < operands; ++i)
     launch.args.push_back(*static_cast<void **>(parameters[i]));
   auto copies = std::make_shared<std::vector<SimTensorMap>>(maps);

@@ -57,10 +57,11 @@ struct KernelLaunch {
   std::shared_ptr<std::vector<SimTensorMap>> maps; ///< That `launch` names.
 };
 
-/// What a kernel's parameters are before the last, the rows.
+/// What a kernel's parameters are before the last, the rows or steps.
 struct Parameters {
-  int operands = -1; ///< -1: there is no such kernel.
-  int maps = 0;      ///< They follow the operands.
+  int operands = -1;    ///< -1: there is no such kernel.
+  int maps = 0;         ///< They follow the operands.
+  bool isTable = false; ///< All operands are one structure of addresses.
 };
 
 using Clock = std::chrono::steady_clock;
