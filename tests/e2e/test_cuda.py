@@ -136,6 +136,9 @@ class Resident(CudaCase):
     FLAGS = ("--resident-step", "on")
     DRAWN = ("--temp", 0.9, "--top-p", 0.95, "--seed", 11)
 
+    def test_a_run_takes_the_bytes_that_were_planned(self):
+        self.assert_planned_bytes(self.plan, self.model, self.FLAGS)
+
     def test_tokens_are_those_of_the_step_of_many_launches(self):
         chain = self.path("chain.plan")
         self.llamac("compile", self.model, "--target", "sim", "-c", self.CONTEXT, "-o", chain, "-q")
