@@ -392,14 +392,14 @@ def page(llamac):
     return text + table(head, rows) + residents(llamac) + MANY + steps_of_many(llamac) + INVARIANCE + invariance(llamac)
 
 
-MANY = """
+MANY = f"""
 ## Steps of many sequences
 
 Milliseconds of a step of so many sequences with 512 tokens each on an H200, and how many times a
-step of one it takes. Products take at most {tensor:.0f} TFLOP/s, which is cuBLAS's for those of 8B.
+step of one it takes. Products take at most {TENSOR / 1e12:.0f} TFLOP/s, which is cuBLAS's for those of 8B.
 What unpacks weights is not counted: `scripts/tensor_cycles.py` says what bounds the products.
 
-""".format(tensor=TENSOR / 1e12)
+"""
 
 INVARIANCE = """
 ## What batch invariance costs

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-group=test
+group="test"
 tier=()
 if [ "${1:-}" = --exhaustive ]; then
   shift

@@ -70,7 +70,7 @@ def engine(args, requests):
             for body in requests:
                 f.write(json.dumps(body | {"ignore_eos": True, "temperature": 0}) + "\n")
         command = [args.tool, "generate", args.plan, "--prompts", prompts, "-o", answers, "--print-ids", "--json"]
-        result = subprocess.run([*command, *args.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        result = subprocess.run([*command, *args.options], capture_output=True, text=True)
     if result.returncode != 0:
         raise SystemExit(f"throughput: {args.tool} generate: exit code {result.returncode}: {result.stderr.strip()}")
     summary = json.loads(result.stdout.splitlines()[-1])

@@ -28,7 +28,9 @@ mkdir -p "$packages"
 cpack --config build/CPackConfig.cmake -G DEB -B "$packages" >/dev/null 2>&1
 rm -rf "$packages/_CPack_Packages"
 
+# shellcheck source=/dev/null
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+# shellcheck disable=SC2016 # apt-get expands it.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $suite" 'Created-By: Packages' | head -n 1)
 echo "try_packages: a clean $suite"
 debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$packages/debootstrap.log"

@@ -14,7 +14,6 @@ together are neighbours.
 """
 
 from dataclasses import dataclass
-from typing import Optional, Union
 
 import numpy as np
 
@@ -44,11 +43,11 @@ class Config:
     kv_heads: int
     vocab: int
     multiple_of: int = 32
-    ffn_dim_multiplier: Optional[float] = None
+    ffn_dim_multiplier: float | None = None
     head_size: int = 0  # 0: dim / heads
     eps: float = 1e-5
     theta: float = 500000.0
-    scaling: Union[RopeScaling, LinearScaling, None] = None
+    scaling: RopeScaling | LinearScaling | None = None
     tied: bool = False
     qkv_bias: bool = False
     qk_norm: str = ""  # RMSNorm of q and k before RoPE, over each "head" or the "row" of all heads.

@@ -10,7 +10,7 @@ does is not said, or not in both: each function notes that.
 """
 
 from dataclasses import dataclass, field
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 

@@ -19,7 +19,7 @@ support.require("numpy", "gguf", "safetensors")
 
 from fake_cuda import CudaCase
 from llama_numpy import Config
-from make_model import quantise, random_weights, write_gguf
+from make_model import quantise, write_gguf
 from serving import Server
 from support import LLAMAC, MEMORY, USAGE
 

@@ -512,7 +512,7 @@ class Bench(GenerateCase):
         self.assertGreater(report["seconds"], 0.3)
         for bad, message in [("{}", "arrival: expected"), ('{"arrival": 0, "prompt_tokens": 0, "gen_tokens": 1}', "at least 1")]:
             result = self.llamac("bench", self.plan, "--trace", self.write([bad], "trace.jsonl"), expect=BAD_FILE)
-            self.assertIn(f"trace.jsonl:1:", result.stderr)
+            self.assertIn("trace.jsonl:1:", result.stderr)
             self.assertIn(message, result.stderr)
 
     def test_a_long_prompt_beside_streams(self):

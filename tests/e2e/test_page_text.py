@@ -134,9 +134,10 @@ class Hostile(PageCase):
         self.ask("One")
         self.assertIn(hostile, self.text(".answer .error"))
         self.evaluate(
-            "(app.server.kernels.replaceChildren(...kernelTable({device: 'x', kernels: [{name: %s, kind: %s,"
-            " launches: 1, bytes: 1, flops: 1, seconds: null, share_of_step: null, share_of_limit: null}]})), 0)"
-            % (json.dumps(hostile), json.dumps(hostile))
+            "(app.server.kernels.replaceChildren(...kernelTable({device: 'x', kernels: [{name: HOSTILE, kind: HOSTILE,"
+            " launches: 1, bytes: 1, flops: 1, seconds: null, share_of_step: null, share_of_limit: null}]})), 0)".replace(
+                "HOSTILE", json.dumps(hostile)
+            )
         )
         self.check_is_text()
 

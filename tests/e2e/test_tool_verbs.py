@@ -10,7 +10,6 @@ import pty
 import re
 import select
 import shutil
-import subprocess
 import time
 import unittest
 

@@ -9,7 +9,6 @@ frontends again; all must find the same bits. test_torch.py asks torch itself.
 """
 
 import collections
-import json
 import os
 import pickle
 import re
@@ -70,7 +69,7 @@ def read_pth(path):
             state = StateDictUnpickler(f).load()
         assert type(state) is collections.OrderedDict
         tensors = {}
-        for name, (kind, key, elements, offset, shape, strides) in state.items():
+        for name, (kind, key, elements, offset, shape, _) in state.items():
             info = archive.getinfo(f"{root}/data/{key}")
             header = 30 + len(info.filename)
             with open(path, "rb") as f:

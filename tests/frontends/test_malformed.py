@@ -10,7 +10,6 @@ expected and what was found.
 
 import json
 import os
-import re
 import shutil
 import unittest
 

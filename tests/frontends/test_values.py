@@ -27,7 +27,7 @@ import numpy as np
 import llama_cpp_library as llama_cpp
 from llama_numpy import Config, LinearScaling, RopeScaling, forward, rope_factors
 import model_families as families
-from make_model import RANDOM_BLOCKS, quantise, random_weights, to_halves, write_gguf, write_huggingface, write_meta, write_pth
+from make_model import RANDOM_BLOCKS, quantise, random_weights, write_gguf, write_huggingface, write_meta, write_pth
 
 DUMP = os.environ["LLAMAC_DUMP_CHECKPOINT"]
 

@@ -8,6 +8,7 @@ violations too, so that it is known to be able to find them.
 """
 
 import fnmatch
+import importlib.util
 import os
 import re
 import shutil
@@ -182,9 +183,9 @@ MOST_LINES = 800
 
 
 def too_long(path, text):
-    """Kernels and their emitters are read by those who tune them."""
+    """A file is read by whoever looks for something in it."""
     lines = len(text.splitlines())
-    if not path.startswith("codegen/") or lines <= MOST_LINES:
+    if lines <= MOST_LINES:
         return []
     return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: split it by meaning"]
 
@@ -420,8 +421,8 @@ class DeviceCode(LintTest):
 
 
 class Lengths(LintTest):
-    def test_device_headers_and_emitters_can_be_read_at_a_sitting(self):
-        self.assert_clean(too_long, tracked_files(*CPP))
+    def test_every_source_file_can_be_read_at_a_sitting(self):
+        self.assert_clean(too_long, tracked_files(*CPP, ".cu", ".td", ".fbs", ".py", ".sh", ".js", ".css", ".html"))
 
     def test_finds_seeded_violations(self):
         self.assertEqual(len(too_long("codegen/device/gemm.cuh", "line\n" * 801)), 1)
@@ -490,6 +491,42 @@ class Format(LintTest):
             capture_output=True,
             text=True,
         )
+        self.assertNotEqual(result.returncode, 0)
+
+
+class Python(LintTest):
+    COMMAND = (sys.executable, "-m", "ruff", "check", "--no-cache", "--quiet")
+
+    def setUp(self):
+        if importlib.util.find_spec("ruff") is None:
+            print("cannot run: no ruff; scripts/setup.sh test installs what is missing", file=sys.stderr)
+            sys.exit(1 if os.environ.get("CI") == "true" else 77)
+
+    def test_no_name_is_undefined_unused_or_hidden(self):
+        result = subprocess.run([*self.COMMAND, *tracked_files(".py")], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_finds_seeded_violations(self):
+        for code in ("import os\n", "print(nothing)\n", "for x in x:\n    print(x)\n"):
+            with self.subTest(code):
+                result = subprocess.run([*self.COMMAND, "-"], input=code, cwd=ROOT, capture_output=True, text=True)
+                self.assertNotEqual(result.returncode, 0)
+
+
+class Shell(LintTest):
+    def setUp(self):
+        if not shutil.which("shellcheck"):
+            print("cannot run: no shellcheck; scripts/setup.sh test installs what is missing", file=sys.stderr)
+            sys.exit(1 if os.environ.get("CI") == "true" else 77)
+
+    def test_shellcheck_has_nothing_to_say(self):
+        result = subprocess.run(
+            ["shellcheck", ".ci/run", *tracked_files(".sh")], cwd=ROOT, capture_output=True, text=True
+        )
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_finds_seeded_violations(self):
+        result = subprocess.run(["shellcheck", "-"], input="#!/bin/sh\nrm $1\n", capture_output=True, text=True)
         self.assertNotEqual(result.returncode, 0)
 
 

@@ -139,7 +139,7 @@ class Expressions:
             f"split({a})", f"split({a}, {n})", f"rsplit({a}, {n})", f"split(none, {n})", f"rsplit(none, {n})",
             f"replace({a}, {b})", f"replace({a}, {b}, {n})", f"startswith({a})", f"endswith({a})",
             f"startswith(({a}, {b}))", f"find({a})", f"rfind({a})", f"find({a}, {n})", f"find({a}, {n}, {m})",
-            f"count({a})", f"index({a})", f"strip({a})", f"lstrip({a})", f"rstrip({a})", f"join(ls)",
+            f"count({a})", f"index({a})", f"strip({a})", f"lstrip({a})", f"rstrip({a})", "join(ls)",
             f"join({self.atom()})", f"get({self.atom()})", f"get({self.atom()}, {self.atom()})", f"center({n})",
             "center(20, '*')", "ljust(15)", "rjust(15, '.')", "zfill(9)", f"partition({a})", f"rpartition({a})",
             f"removeprefix({a})", f"removesuffix({a})", f"count({self.atom()})", "splitlines(true)",
