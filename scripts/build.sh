@@ -8,7 +8,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-options=(-DLLAMAC_BUILD_TESTS=ON -DLLAMAC_PYTHON="$PWD/build/venv/bin/python"
+# A warning is an error where the tests are built, with the compiler that is
+# known; whoever packages llamac may have another one.
+options=(-DLLAMAC_BUILD_TESTS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DLLAMAC_PYTHON="$PWD/build/venv/bin/python"
   -DLLAMAC_MODELS="$PWD/build/models" -DLLAMAC_EXHAUSTIVE_TESTS=OFF)
 targets=()
 if [ "${1:-}" = --exhaustive ]; then
