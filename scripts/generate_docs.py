@@ -50,9 +50,20 @@ def wrapped(lines):
                 line, 99, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
+def plain_tables(text):
+    """`text` with tblgen's tables of attributes, which are HTML, as other tables are."""
+
+    def row(match):
+        cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", match.group(0))
+        line = "| " + " | ".join(re.sub(r"</?code>", "`", cell) for cell in cells) + " |"
+        return line + "\n| " + " | ".join(":---:" for _ in cells) + " |" if "<th>" in match.group(0) else line
+
+    return re.sub(r"<tr>.*?</tr>", row, re.sub(r"</?table>\n", "", text))
+
+
 def tidy(text, source):
     """`text` under a note, in short lines, without trailing or repeated blanks."""
-    lines = "\n".join(wrapped(line.rstrip() for line in text.splitlines()))
+    lines = "\n".join(wrapped(line.rstrip() for line in plain_tables(text).splitlines()))
     lines = re.sub(r"\n{3,}", "\n\n", lines).strip()
     return f"<!-- Generated from {source} by scripts/generate_docs.py. -->\n{lines}\n"
 

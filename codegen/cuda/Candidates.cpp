@@ -270,9 +270,7 @@ static TileModel streamModel(const cuda::StreamConfig &config,
                              const cuda::LaunchShape &shape,
                              const GpuSpec &gpu) {
   const bool byMma = cuda::streamsByMma(config);
-  const int64_t units = cuda::streamUnits(config, 0) +
-                        cuda::streamUnits(config, 1) +
-                        cuda::streamUnits(config, 2);
+  const int64_t units = cuda::streamUnits(config);
   const int64_t tiles =
       byMma ? units : cuda::divideUp(units, cuda::streamWarps);
   const int64_t stage =

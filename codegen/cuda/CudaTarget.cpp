@@ -172,6 +172,8 @@ double CudaTarget::predictedSeconds(Operation *op,
                                         targetOptions.gpu.name);
 }
 
+double CudaTarget::launchGap() const { return launchGapSeconds; }
+
 std::optional<kernel::Peaks> CudaTarget::peaks(Operation *op) const {
   return peaksOf(targetOptions.gpu.name,
                  tileModelOf(op, targetOptions).usesMatrixUnits);

@@ -143,9 +143,7 @@ public:
   }
   std::string whyNotResident(mlir::Operation *op) const override;
   std::vector<mlir::Attribute> otherConfigs(mlir::Operation *op) const override;
-  /// The step of SmolLM2, 153 launches, takes 0.26 ms more on an H200 than
-  /// these should; those of larger models lose more.
-  double launchGap() const override { return 1.7e-6; }
+  double launchGap() const override;
   double predictedSeconds(mlir::Operation *op,
                           const kernel::CostStep &step) const override;
   std::optional<kernel::Peaks> peaks(mlir::Operation *op) const override;

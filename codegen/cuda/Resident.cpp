@@ -21,6 +21,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <functional>
+
 using namespace mlir;
 
 namespace llamac {
@@ -30,11 +32,16 @@ static std::string textOf(const char *pattern, const Args &...args) {
   return llvm::formatv(pattern, args...).str();
 }
 
+/// Whether `op` is no phase of its own: attention does it for what it reads.
+static bool isOfAttention(Operation *op) {
+  return isa<kernel::RopeAppendOp>(op);
+}
+
 /// The words that the values of `op` take, as the row of its first result has
 /// them: those of query, key and value lie together.
 static int64_t wordsOf(Operation *op) {
-  if (isa<kernel::RopeAppendOp>(op))
-    return 0; // Attention does it.
+  if (isOfAttention(op))
+    return 0;
   if (isa<kernel::QkvOp, kernel::QkvProductsOp>(op)) {
     int64_t words = 0;
     for (Value weight : weightsOf(op))
@@ -103,11 +110,10 @@ struct Phases {
   bool isEach(Value value) {
     auto argument = cast<BlockArgument>(value);
     return argument.getOwner() == &layers.getBody().front() &&
-           argument.getArgNumber() >=
-               layers.getShared().size() + layers.getCarried().size();
+           argument.getArgNumber() >= layers.getFirstEach();
   }
 
-  /// Those of what the layers are each given that are operands of the step.
+  /// The operands of the step that the layers have each for itself.
   SmallVector<Value> eachOfStep() {
     SmallVector<Value> given;
     llvm::copy_if(layers.getEach(), std::back_inserter(given),
@@ -131,13 +137,9 @@ struct Phases {
   /// The numbers of `table`, a value of the layers, by layer.
   SmallVector<int> tablesOf(Value table) {
     SmallVector<int> numbers;
-    const auto number = cast<BlockArgument>(table).getArgNumber();
-    const auto before = layers.getShared().size() + layers.getCarried().size();
     for (uint64_t layer = 0; layer < layers.getCount(); ++layer)
-      numbers.push_back(*tableNumber(
-          isEach(table) ? layers.getEach()[number - before +
-                                           layer * layers.getEachOfLayer()]
-                        : layers.getShared()[number]));
+      numbers.push_back(*tableNumber(layers.getOperandOf(
+          cast<BlockArgument>(table), static_cast<int64_t>(layer))));
     return numbers;
   }
 
@@ -147,11 +149,7 @@ struct Phases {
     auto argument = cast<BlockArgument>(value);
     if (argument.getOwner() == &step.getBody().front())
       return static_cast<int>(argument.getArgNumber());
-    const auto shared = layers.getShared().size();
-    const auto carried = shared + layers.getCarried().size();
-    if (argument.getArgNumber() < shared)
-      return operand(layers.getShared()[argument.getArgNumber()]);
-    return operand(layers.getEach()[argument.getArgNumber() - carried]);
+    return operand(layers.getOperandOf(argument, 0));
   }
 };
 
@@ -264,7 +262,7 @@ residentAttention(kernel::AttentionOp op, const CudaTargetOptions &options) {
   return config;
 }
 
-/// Without the stages.
+/// All but the stages, of which it has none.
 static cuda::ResidentConfig
 configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
   cuda::ResidentConfig config{
@@ -272,7 +270,8 @@ configWithoutStages(Phases &phases, const CudaTargetOptions &options) {
       .layerPointers = static_cast<int>(phases.eachOfStep().size() /
                                         phases.layers.getCount()),
       .wordsBefore = static_cast<long>(wordsOf(phases.embed)),
-      .blocks = options.gpu.multiprocessors};
+      .blocks = options.gpu.multiprocessors,
+      .stages = 0};
   int64_t area = 0;
   for (Operation *op : phases.products()) {
     cuda::ResidentProduct &product = config.products[config.count++];
@@ -305,9 +304,7 @@ static double bytesHeld(const cuda::ResidentConfig &config) {
     const cuda::StreamConfig &stream = config.products[i].stream;
     const int64_t row =
         cuda::unitBytes(stream.product.format, stream.product.depth);
-    const double units = static_cast<double>(cuda::streamUnits(stream, 0) +
-                                             cuda::streamUnits(stream, 1) +
-                                             cuda::streamUnits(stream, 2));
+    const auto units = static_cast<double>(cuda::streamUnits(stream));
     bytes += units * static_cast<double>(row * stream.product.weights *
                                          cuda::residentUnitRows(config));
     stages += units * static_cast<double>(cuda::divideUp(
@@ -316,13 +313,14 @@ static double bytesHeld(const cuda::ResidentConfig &config) {
   return bytes / stages * config.stages;
 }
 
-/// A stage has whole turns of a warp for each row, or whole groups of tiles.
-/// Of the sizes with which about as many bytes wait the largest is taken: each
-/// stage costs two barriers, or one.
+/// A stage has whole turns of a warp for each row, or whole groups of tiles. It
+/// has the largest of the sizes with which about as many bytes wait, since each
+/// stage costs barriers. A config without stages finds no room for them.
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
                                            const CudaTargetOptions &options) {
   Phases phases(op);
-  // What arrivesLast() declares lies ahead of the rest, which is aligned.
+  // The memory that arrivesLast() declares comes first, and then the rest,
+  // which is aligned.
   constexpr int declared = 1024;
   const cuda::ResidentConfig without = configWithoutStages(phases, options);
   const bool byMma = cuda::residentByMma(without);
@@ -343,11 +341,8 @@ static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
     if (config.stages >= leastStages)
       configs.push_back(config);
   }
-  if (configs.empty()) {
-    cuda::ResidentConfig none = without;
-    none.stages = 0;
-    return none;
-  }
+  if (configs.empty())
+    return without;
   constexpr double about = 0.88;
   double most = 0;
   for (const cuda::ResidentConfig &config : configs)
@@ -371,8 +366,8 @@ static cuda::AttentionConfig attentionOf(kernel::AttentionOp op,
 
 int64_t residentPhases(kernel::ResidentOp op) {
   Phases phases(op);
-  const auto ofLayer = llvm::count_if(
-      phases.ofLayer, [](Operation *phase) { return wordsOf(phase) != 0; });
+  const auto ofLayer =
+      llvm::count_if(phases.ofLayer, std::not_fn(isOfAttention));
   return static_cast<int64_t>(phases.layers.getCount()) * ofLayer + 1;
 }
 
@@ -417,9 +412,8 @@ private:
 
   std::string inputOf(Value input, Value norm, FloatAttr eps);
   template <typename Op>
-  void writeQkv(Op op, int number, Value cache,
-                std::optional<OperandRange> biases, const std::string &cosSin,
-                const std::string &out);
+  void writeQkv(Op op, int number, Value cache, const std::string &out,
+                const std::string &cosSin, ValueRange biases);
   std::string angles(Value table);
   void writeProduct(Operation *op, int number);
   void writeAttention(kernel::AttentionOp op);
@@ -454,28 +448,28 @@ std::string ResidentWriter::angles(Value table) {
   return "step.cosSin(tableOfLayer[layer])";
 }
 
-/// Query, key and value, rotated where they have `biases`, also if those are
-/// none.
+/// The products of query, key and value, which are rotated by the angles
+/// `cosSin`, unless these are empty, behind their biases.
 template <typename Op>
 void ResidentWriter::writeQkv(Op op, int number, Value cache,
-                              std::optional<OperandRange> biases,
-                              const std::string &cosSin,
-                              const std::string &out) {
+                              const std::string &out, const std::string &cosSin,
+                              ValueRange biases) {
   const std::string kv = textOf("kv{0}", number);
   text.parts += textOf(
       "constexpr KvConfig {0}{1};\n", kv,
       configText(kvConfig(cast<llama::KVType>(cache.getType()), options)));
-  std::string flags = ", false", args;
-  if (biases) {
-    flags = biases->empty() ? "" : ", true, true";
-    args = ", .cosSin = " + cosSin;
-    if (!biases->empty()) {
-      args += ", .biases = {";
-      for (Value bias : *biases)
-        args += address("const float", bias) + ", ";
-      args += "}";
-    }
+  std::string args;
+  if (!cosSin.empty())
+    args += ", .cosSin = " + cosSin;
+  if (!biases.empty()) {
+    args += ", .biases = {";
+    for (Value bias : biases)
+      args += address("const float", bias) + ", ";
+    args += "}";
   }
+  const char *flags = cosSin.empty()   ? ", false"
+                      : biases.empty() ? ""
+                                       : ", true, true";
   text.body +=
       textOf("step.product<{0}>({1}, QkvWords<{2}, {3}{4}>{{.part = "
              "QkvPart::Query, .out = {5}{6}});\n",
@@ -485,12 +479,11 @@ void ResidentWriter::writeQkv(Op op, int number, Value cache,
 
 void ResidentWriter::writeProduct(Operation *op, int number) {
   if (auto qkv = dyn_cast<kernel::QkvOp>(op))
-    return writeQkv(qkv, number, qkv.getKv(), qkv.getBiases(),
-                    angles(qkv.getTable()), rowOf(qkv.getRotated()));
+    return writeQkv(qkv, number, qkv.getKv(), rowOf(qkv.getRotated()),
+                    angles(qkv.getTable()), qkv.getBiases());
   if (auto qkv = dyn_cast<kernel::QkvProductsOp>(op)) {
     auto rope = cast<kernel::RopeAppendOp>(*qkv.getQuery().user_begin());
-    return writeQkv(qkv, number, rope.getKv(), std::nullopt, "",
-                    rowOf(qkv.getQuery()));
+    return writeQkv(qkv, number, rope.getKv(), rowOf(qkv.getQuery()), "", {});
   }
   auto product = cast<kernel::MatmulOp>(op);
   const bool isHead = op == phases.head;
@@ -569,13 +562,13 @@ void ResidentWriter::writeLayer() {
   }
   int values = 0;
   for (Operation *op : phases.ofLayer)
-    if (wordsOf(op) != 0)
+    if (!isOfAttention(op))
       declare(op, textOf("x{0}", values++), offsets.at(op->getResult(0)));
   int number = 0;
   for (Operation *op : phases.ofLayer)
     if (auto attention = dyn_cast<kernel::AttentionOp>(op))
       writeAttention(attention);
-    else if (!isa<kernel::RopeAppendOp>(op))
+    else if (!isOfAttention(op))
       writeProduct(op, number++);
   text.body += "}\n";
   for (size_t i = 0; i < layers.getCarried().size(); ++i)

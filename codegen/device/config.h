@@ -237,7 +237,7 @@ LLAMAC_CONSTEXPR int splitStageGroups(const GemvConfig &product,
   return groups;
 }
 
-/// The same of a product of its own, whose stages have five times stageBytes.
+/// The same of a launch of one product: a stage has five times stageBytes.
 LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
   const int third = streamRingBytes / 3 - 2 * 8;
   return splitStageGroups(config.product, 5 * config.stageBytes < third
@@ -266,10 +266,15 @@ LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config, int part) {
   return divideUp(config.parts[part], streamUnitOutputs(config));
 }
 
+/// Units of all parts.
+LLAMAC_CONSTEXPR long streamUnits(const StreamConfig &config) {
+  return streamUnits(config, 0) + streamUnits(config, 1) +
+         streamUnits(config, 2);
+}
+
 LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
   const bool byMma = streamsByMma(config);
-  const long units =
-      streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
+  const long units = streamUnits(config);
   LaunchShape shape{units < config.blocks ? units : config.blocks, 0,
                     byMma ? splitThreads : streamWarps * 32};
   shape.sharedBytes =

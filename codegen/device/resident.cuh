@@ -11,9 +11,9 @@
 // weights of all its products are one stream through shared memory, which does
 // not stop where a product ends: a stage that has been used is filled with what
 // will be needed next, of whichever product, while the block waits for the
-// results of others. Of floats each warp has a ring, as in stream.cuh; of block
-// formats the block has one, as in stream_mma.cuh, but no warp that only fills
-// it, which would leave the others a third fewer registers: they take turns.
+// results of others. Each warp has a ring of floats, as in stream.cuh, or the
+// block has one of tiles, as in stream_mma.cuh. No warp does nothing but fill
+// that, which would leave the others a third fewer registers: they take turns.
 //
 // Those come as words (words.cuh). A unit of outputs u belongs to block u
 // modulo the grid, and to a warp of it, or to all, so that every block has a
@@ -155,8 +155,8 @@ template <ResidentConfig config> class ResidentStep {
     static constexpr bool isOfLayer = number < config.layerEnd;
     using Units = StreamUnits<stream, divideUp(rowBytes, segment)>;
     static constexpr uint32_t segments = Units::segments;
-    /// Whoever makes a deep input is not done with all of it at once: a product
-    /// begins with three quarters of it.
+    /// A product begins with three quarters of a deep input, as those who make
+    /// it are not done with all of it at once.
     template <class Input>
     static constexpr uint32_t earlySegments =
         Input::normalises || segments < 4 ? segments : segments * 3 / 4;
@@ -181,7 +181,7 @@ public:
         next{0, 0, firstUnit(), 0, 0} {
     LLAMAC_SHARED_DYNAMIC(bytes);
     shared = reinterpret_cast<Shared *>(bytes);
-    // The block's ring, or the warp's.
+    // One warp fills the block's ring, and each its own.
     const bool fillsRing = !byMma || warpIndex() == 0;
     if (fillsRing && electLane()) {
       for (int stage = 0; stage < stages; ++stage) {
@@ -442,14 +442,8 @@ private:
         filler = (filler + 1) % streamWarps;
         at.advance();
       }
-      // As in stream_mma.cuh.
-      auto &partials = staged.partials[finisher % 2];
-      warp.storePartials(partials[warpIndex()]);
-      syncThreads();
-      if (warpIndex() == finisher)
-        Row::finish(partials, of.first, of.outputs, 1, scale, own,
-                    [&](long, long) { return extras; });
-      finisher = (finisher + 1) % streamWarps;
+      Row::finish(warp, staged, finisher, of.first, of.outputs, 1, scale, own,
+                  [&](long, long) { return extras; });
     }
   }
 

@@ -16,6 +16,7 @@
 #define LLAMAC_CODEGEN_DEVICE_RESIDENT_ATTENTION_CUH
 
 #include "llamac/attention.cuh"
+#include "llamac/gemv.cuh"
 #include "llamac/resident_config.h"
 #include "llamac/words.cuh"
 
@@ -28,8 +29,8 @@ struct AreRotated {
   static constexpr bool normalises = false;
 };
 
-/// Each head of them is normalised, and rotated then, by those who read it:
-/// what norm_rope.cuh does, in its order.
+/// Those who read a head normalise it, and rotate it then, in the order of
+/// norm_rope.cuh.
 struct HeadNorms {
   static constexpr bool normalises = true;
   const float *queryGain; ///< [headSize].
@@ -47,11 +48,7 @@ struct HeadNorms {
     for (int i = 0; i < parts; ++i) {
       const int d = 64 * i + 2 * static_cast<int>(laneIndex());
       pairs[i] = d < size ? load2(x + d) : F32x2{0, 0};
-      float squares = dot(pairs[i], pairs[i], 0);
-#pragma unroll
-      for (int by = 16; by > 0; by /= 2)
-        squares += shuffleXor(squares, by);
-      total += squares;
+      total += totalAcrossLanes<1>({dot(pairs[i], pairs[i], 0)});
     }
     const F32x2 scale = splat(normScale<size>(total, eps));
 #pragma unroll

@@ -32,8 +32,8 @@
 
 namespace llamac::cuda {
 
-/// What the eight warps of a block make of a row of tiles, of two weights one
-/// of each, which comes in segments of `stageGroups` groups.
+/// The eight warps of a block multiply a row of tiles, or one of each of two
+/// weights, which comes in segments of `stageGroups` groups.
 template <GemvConfig product, int stageGroups> struct SplitRow {
   static constexpr WeightFormat format = product.format;
   static constexpr int groups = groupsOf(format, product.depth);
@@ -77,25 +77,31 @@ template <GemvConfig product, int stageGroups> struct SplitRow {
     }
   }
 
-  /// The sums of the warps, of a unit.
-  using Partials = float[streamWarps][weights][product.maxRows][tileRows];
-
-  /// The pair of outputs of a row that a lane gets of finish().
+  /// A lane gets this pair of outputs of a row of finish().
   static LLAMAC_DEVICE int rowOfLane() { return laneIndex() / (tileRows / 2); }
   static LLAMAC_DEVICE uint32_t columnOfLane(uint32_t first) {
     return first + laneIndex() % (tileRows / 2) * 2;
   }
 
-  /// Adds up the warps' sums of outputs `first` to `end` - 1 of `rows` rows, by
-  /// a warp: a lane gives its pair, times `scale`, to the epilogue, with what
-  /// extras(row, column) gives, which may have loaded it before.
+  /// Ends a unit: adds up the warps' sums of outputs `first` to `end` - 1 of
+  /// `rows` rows, by warp `finisher`, which the next one follows. A lane gives
+  /// its pair, times `scale`, to the epilogue, with what extras(row, column)
+  /// gives, which may have loaded it before.
   template <class Epilogue, class Extras>
   static LLAMAC_DEVICE void
-  finish(const Partials &partials, uint32_t first, uint32_t end, int rows,
-         float scale, const Epilogue &epilogue, const Extras &extras) {
+  finish(const Warp &warp, Shared &shared, int &finisher, uint32_t first,
+         uint32_t end, int rows, float scale, const Epilogue &epilogue,
+         const Extras &extras) {
+    // The next unit's sums go elsewhere; those of the one after come when
+    // the finisher of this one has met the others again.
+    auto &partials = shared.partials[finisher % 2];
+    warp.storePartials(partials[warpIndex()]);
+    barrierSync(1, streamWarps * 32);
+    const bool finishes = warpIndex() == finisher;
+    finisher = (finisher + 1) % streamWarps;
     const int row = rowOfLane();
     const uint32_t column = columnOfLane(first);
-    if (row >= rows || column >= end)
+    if (!finishes || row >= rows || column >= end)
       return;
     F32x2 totals[weights];
 #pragma unroll
@@ -260,18 +266,10 @@ private:
           mbarrierArrive(empty(place.stage));
         place.advance();
       }
-      // The next unit's sums go elsewhere; those of the one after come when
-      // the finisher of this one has met the others again.
-      auto &partials = shared().partials[finisher % 2];
-      warp.storePartials(partials[warpIndex()]);
-      barrierSync(1, streamWarps * 32);
-      if (warpIndex() == finisher) {
-        const auto own = epilogueOfPart(epilogue, unit.part);
-        Row::finish(
-            partials, unit.first, unit.outputs, rows, scale, own,
-            [&](long row, long column) { return extrasOf(own, row, column); });
-      }
-      finisher = (finisher + 1) % streamWarps;
+      const auto own = epilogueOfPart(epilogue, unit.part);
+      Row::finish(
+          warp, shared(), finisher, unit.first, unit.outputs, rows, scale, own,
+          [&](long row, long column) { return extrasOf(own, row, column); });
     }
   }
 

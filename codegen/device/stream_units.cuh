@@ -34,8 +34,7 @@ template <StreamConfig config, uint32_t segmentCount> struct StreamUnits {
   static constexpr int outputs = streamUnitOutputs(config);
   static constexpr int parts = config.parts[2] ? 3 : config.parts[1] ? 2 : 1;
   static constexpr uint32_t segments = segmentCount;
-  static constexpr uint32_t count =
-      streamUnits(config, 0) + streamUnits(config, 1) + streamUnits(config, 2);
+  static constexpr uint32_t count = streamUnits(config);
   /// Whether units divide the outputs of every part.
   static constexpr bool isWhole = config.parts[0] % outputs == 0 &&
                                   config.parts[1] % outputs == 0 &&

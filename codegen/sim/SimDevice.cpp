@@ -172,7 +172,7 @@ public:
                    absl::FunctionRef<void()> /*meanwhile*/) override {
     return runStep(shape, std::nullopt);
   }
-  /// As StepQueue::run().
+  /// Does what StepQueue::run() asks for.
   absl::Status runSteps(const StepShape &shape, int steps) {
     const bool isOne = isResident(plan, program);
     for (int step = 0; step < (isOne ? 1 : steps); ++step)
@@ -215,21 +215,19 @@ private:
     const schema::LaunchT &launch = *program.launches[number];
     const schema::KernelT &kernel = *plan.kernels[launch.kernel];
     const schema::GeometryT &geometry = *kernel.geometry;
-    const int64_t items = geometry.resident
-                              ? device.residentBlocks(geometry.items)
-                              : geometry.items;
     const int64_t blocks = rowBlocks(geometry.rowBlock, rows);
     const int64_t steps = !shape.samples ? 0 : ofRun ? ofRun->steps : 1;
-    SimLaunch bound{
-        .kernel = kernel.symbol,
-        .grid = {static_cast<uint32_t>(items), static_cast<uint32_t>(blocks)},
-        .block = {static_cast<uint32_t>(geometry.threads)},
-        .sharedBytes = static_cast<uint32_t>(geometry.scratchBytes),
-        .rows = static_cast<int32_t>(geometry.resident ? steps : rows),
-        .table = geometry.resident,
-        .cooperative = geometry.resident,
-        .dependent = geometry.dependent,
-        .cluster = static_cast<uint32_t>(geometry.cluster)};
+    SimLaunch bound{.kernel = kernel.symbol,
+                    .grid = {static_cast<uint32_t>(geometry.items),
+                             static_cast<uint32_t>(blocks)},
+                    .block = {static_cast<uint32_t>(geometry.threads)},
+                    .sharedBytes = static_cast<uint32_t>(geometry.scratchBytes),
+                    .rows =
+                        static_cast<int32_t>(geometry.resident ? steps : rows),
+                    .dependent = geometry.dependent,
+                    .cluster = static_cast<uint32_t>(geometry.cluster)};
+    if (geometry.resident)
+      bound.makeResident(device.residentBlocks());
     for (const schema::Operand &operand : launch.operands)
       bound.args.push_back(addressOf(operand, bindings));
     if (ofRun)

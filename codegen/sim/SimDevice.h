@@ -40,9 +40,8 @@ struct SimDeviceOptions {
   NamedSchedule order = {};
   int threads = 0; ///< Of the host; 0 for one on each core.
   bool checked = false;
-  /// Blocks of a resident kernel, at most: it must work with any number.
-  static constexpr int usualResidentBlocks = 3;
-  int residentBlocks = usualResidentBlocks;
+  /// Blocks of a resident kernel, at most.
+  uint32_t residentBlocks = SimLaunch::usualResidentBlocks;
 };
 
 class SimDevice final : public HostDevice {
@@ -75,10 +74,8 @@ public:
   /// Names memory for messages.
   void rename(void *address, std::string name);
 
-  /// How many blocks of a resident kernel of `items` blocks run.
-  int64_t residentBlocks(int64_t items) const {
-    return std::min<int64_t>(items, options.residentBlocks);
-  }
+  /// Blocks of a resident kernel, at most.
+  uint32_t residentBlocks() const { return options.residentBlocks; }
 
 private:
   SimDeviceOptions options;

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -84,6 +85,15 @@ struct SimLaunch {
   uint32_t cluster = 1;
   /// To run, by number, each with its cluster; empty: all.
   std::vector<uint32_t> blocks = {};
+
+  static constexpr uint32_t usualResidentBlocks = 3;
+
+  /// Makes it a resident kernel's, which works with any number of blocks: it
+  /// has `most` of them at most, as each takes time.
+  void makeResident(uint32_t most = usualResidentBlocks) {
+    table = cooperative = true;
+    grid.x = std::min(grid.x, most);
+  }
 };
 
 /// The contents of a buffer when it is registered.

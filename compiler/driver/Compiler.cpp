@@ -348,9 +348,9 @@ static absl::Status checkTargetOptions(const CompileOptions &options) {
       {options.gpuIndex != 0, "--gpu-index", "cuda", "cuda"},
       {!options.isaLevels.empty(), "--isa", "cpu", "cpu"}};
   if (!kernel::symbolizeResidentSteps(options.residentStep))
-    return usageError(
-        absl::StrCat("--resident-step: expected off, auto or on, got ",
-                     options.residentStep));
+    return usageError(absl::StrCat("--resident-step: expected ",
+                                   kernel::residentStepsNames(), ", got ",
+                                   options.residentStep));
   for (const auto &[isGiven, flag, targets, expected] : known)
     if (isGiven && !absl::StrContains(targets, options.target))
       return usageError(absl::StrCat(flag, ": expected --target ", expected,

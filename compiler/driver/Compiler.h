@@ -64,7 +64,8 @@ struct CompileOptions {
   std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
   std::string tuneCpu; ///< Of cpu: a processorName(). Empty: the host's.
   bool exact = false;  ///< Of cpu: whether activations stay in f32.
-  /// Of cuda and sim: whether one row's step is one launch; off, auto or on.
+  /// Says whether cuda and sim have one row's step in one launch: a name of
+  /// kernel::ResidentSteps.
   std::string residentStep = "off";
   bool simCheck = false;           ///< Of sim: whether accesses are checked.
   bool simHostileRounding = false; ///< Of sim: see codegen/sim/shim.h.

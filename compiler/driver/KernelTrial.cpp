@@ -119,23 +119,15 @@ static kernel::GatherRowsOp gatherOf(Value value) {
 
 /// Where `value` is read: what a resident step is given, by a phase of it.
 static OpOperand &readOf(Value value) {
-  OpOperand *read = &*value.use_begin();
   for (;;) {
-    Operation *reader = read->getOwner();
-    size_t number = read->getOperandNumber();
-    if (auto layers = dyn_cast<kernel::LayersOp>(reader)) {
-      // Those of all layers are one argument.
-      const size_t before =
-          layers.getShared().size() + layers.getCarried().size();
-      if (number >= before)
-        number = before + (number - before) %
-                              static_cast<size_t>(layers.getEachOfLayer());
-    } else if (!isa<kernel::ResidentOp>(reader)) {
-      return *read;
-    }
-    read = &*reader->getRegion(0)
-                 .getArgument(static_cast<unsigned>(number))
-                 .use_begin();
+    OpOperand &read = *value.use_begin();
+    Operation *reader = read.getOwner();
+    if (auto step = dyn_cast<kernel::ResidentOp>(reader))
+      value = step.getBody().getArgument(read.getOperandNumber());
+    else if (auto layers = dyn_cast<kernel::LayersOp>(reader))
+      value = layers.getArgumentOf(read.getOperandNumber());
+    else
+      return read;
   }
 }
 

@@ -6,14 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/sim/SimDevice.h"
 #include "compiler/driver/KernelTrial.h"
 #include "compiler/driver/LaunchReference.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
 
-#include <algorithm>
 #include <cstring>
 
 using namespace mlir;
@@ -116,11 +114,8 @@ absl::StatusOr<SimLaunch> KernelTrial::launch() {
   launch.sharedBytes = static_cast<uint32_t>(geometry.getScratch());
   // A resident step has one row, and takes how many steps it is to do.
   launch.rows = static_cast<int32_t>(rows);
-  if (geometry.getResident()) {
-    launch.table = launch.cooperative = true;
-    launch.grid.x = std::min<uint32_t>(launch.grid.x,
-                                       SimDeviceOptions::usualResidentBlocks);
-  }
+  if (geometry.getResident())
+    launch.makeResident();
   for (size_t argument : arguments)
     launch.args.push_back(buffers[argument].bytes.data());
   launch.cluster = static_cast<uint32_t>(geometry.getCluster());

@@ -119,7 +119,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
            "all of whose blocks run at once: off, auto (where "
            "that is expected to be faster) or on"),
        "resident-step")
-      ->check(suggestedValues("off, auto, on"));
+      ->check(suggestedValues(kernel::residentStepsNames()));
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),

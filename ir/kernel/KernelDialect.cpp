@@ -580,6 +580,16 @@ std::unique_ptr<Target> targetOf(Operation *op) {
   return factory->create(attr, [&] { return module.emitError(); });
 }
 
+std::string residentStepsNames() {
+  constexpr auto last = static_cast<int>(getMaxEnumValForResidentSteps());
+  std::string names;
+  for (int i = 0; i <= last; ++i) {
+    names += i == 0 ? "" : i == last ? " or " : ", ";
+    names += stringifyResidentSteps(static_cast<ResidentSteps>(i));
+  }
+  return names;
+}
+
 /// Checks that what `op`'s body takes and gives are `arguments` and `results`.
 static LogicalResult checkBody(Operation *op, TypeRange arguments,
                                TypeRange results) {

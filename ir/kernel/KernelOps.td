@@ -705,6 +705,25 @@ def Kernel_LayersOp
       return static_cast<int64_t>(getEach().size()) /
              static_cast<int64_t>(getCount());
     }
+
+    /// The number of the body's first argument that each layer has for itself.
+    size_t getFirstEach() { return getShared().size() + getCarried().size(); }
+
+    /// The argument of the body that is operand `number`, of whichever layer.
+    mlir::BlockArgument getArgumentOf(size_t number) {
+      const size_t first = getFirstEach();
+      return getBody().getArgument(static_cast<unsigned>(
+          number < first ? number
+                         : first + (number - first) % getEachOfLayer()));
+    }
+
+    /// What `argument` of the body, which is not carried, is in layer `layer`.
+    mlir::Value getOperandOf(mlir::BlockArgument argument, int64_t layer) {
+      const size_t number = argument.getArgNumber(), first = getFirstEach();
+      return number < first
+                 ? getShared()[number]
+                 : getEach()[number - first + layer * getEachOfLayer()];
+    }
   }];
 }
 

@@ -88,6 +88,9 @@ struct Peaks {
   }
 };
 
+/// "off, auto or on".
+std::string residentStepsNames();
+
 class Target {
 public:
   virtual ~Target() = default;

@@ -24,8 +24,8 @@ struct AttachTarget : impl::AttachTargetBase<AttachTarget> {
     auto emitError = [&] { return getOperation().emitError(); };
     const auto resident = kernel::symbolizeResidentSteps(residentStep);
     if (!resident) {
-      emitError() << "expected resident-step off, auto or on, got "
-                  << residentStep;
+      emitError() << "expected resident-step " << kernel::residentStepsNames()
+                  << ", got " << residentStep;
       return signalPassFailure();
     }
     const auto target = kernel::TargetAttr::getChecked(

@@ -30,7 +30,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/sim/SimDevice.h"
 #include "tests/runtime/cuda/fake_driver/Faults.h"
 #include "tests/runtime/cuda/fake_driver/Gpu.h"
 
@@ -569,10 +568,7 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   if (launch.cooperative != isTable)
     return notSupported;
   if (isTable) {
-    // Any number of its blocks does the same.
-    launch.table = true;
-    launch.grid.x = std::min<uint32_t>(launch.grid.x,
-                                       SimDeviceOptions::usualResidentBlocks);
+    launch.makeResident();
     void **table = static_cast<void **>(parameters[0]);
     launch.args.assign(table, table + operands);
     launch.rows = *static_cast<int32_t *>(parameters[1]);
