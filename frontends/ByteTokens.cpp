@@ -8,7 +8,7 @@
 
 #include "frontends/ByteTokens.h"
 
-#include "runtime/engine/tokenizer/CharClasses.h"
+#include "text/tokenizer/CharClasses.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"

@@ -9,7 +9,7 @@
 #ifndef LLAMAC_FRONTENDS_BYTETOKENS_H
 #define LLAMAC_FRONTENDS_BYTETOKENS_H
 
-#include "runtime/engine/tokenizer/TokenizerBlob.h"
+#include "text/tokenizer/TokenizerBlob.h"
 
 #include "absl/strings/string_view.h"
 

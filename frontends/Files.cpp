@@ -12,7 +12,7 @@
 #include "frontends/CheckpointFormats.h"
 #include "frontends/TokenizerSources.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/tokenizer/TokenizerBlob.h"
+#include "text/tokenizer/TokenizerBlob.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -9,7 +9,7 @@
 #include "frontends/TokenizerBlobWriter.h"
 
 #include "frontends/ByteCursor.h"
-#include "runtime/engine/tokenizer/TokenizerBlobLayout.h"
+#include "text/tokenizer/TokenizerBlobLayout.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

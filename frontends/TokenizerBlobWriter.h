@@ -10,7 +10,7 @@
 #define LLAMAC_FRONTENDS_TOKENIZERBLOBWRITER_H
 
 #include "frontends/TokenizerSources.h"
-#include "runtime/engine/tokenizer/TokenizerBlob.h"
+#include "text/tokenizer/TokenizerBlob.h"
 
 #include "absl/types/span.h"
 

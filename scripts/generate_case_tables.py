@@ -5,7 +5,7 @@
 """Writes CaseTables.inc: what Python's strings know of characters and utf8proc
 does not.
 
-    scripts/generate_case_tables.py > runtime/chat/CaseTables.inc
+    scripts/generate_case_tables.py > text/templates/CaseTables.inc
 """
 
 import sys

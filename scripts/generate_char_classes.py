@@ -5,7 +5,7 @@
 """Writes CharClasses.inc: the letters, marks, numbers and spaces of Unicode as
 the regular expressions of the installed tiktoken see them.
 
-    scripts/generate_char_classes.py > runtime/engine/tokenizer/CharClasses.inc
+    scripts/generate_char_classes.py > text/tokenizer/CharClasses.inc
 
 tiktoken is asked itself, through an encoding of single bytes whose pattern is
 the class: whatever the pattern matches comes back. So the table is of the

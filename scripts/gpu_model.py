@@ -23,7 +23,7 @@ from dataclasses import dataclass
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = os.path.join(ROOT, "tests", "compiler", "Inputs", "shapes")
 MODELS = {"1B": "llama-3.2-1b", "8B": "llama-3.1-8b", "SmolLM2": "smollm2-135m"}
-# Of a weight on the GPU (runtime/cuda/WeightLayout.h).
+# Of a weight on the GPU (runtime/packing/TileLayout.h).
 BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q6_k": 6.5625, "q4_k": 4.625, "q4_0": 4.5}
 
 # Bytes a second that reads reached: gpu_check's bandwidth.

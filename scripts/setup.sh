@@ -205,7 +205,7 @@ build_xgrammar() {
     --retries 5 --timeout 60 download --quiet --no-deps --no-build-isolation \
     --no-binary :all: --dest "$dir" "$xgrammar" </dev/null
   tar -xzf "$dir/${xgrammar/==/-}.tar.gz" -C "$dir/source" --strip-components=1
-  # Its parser may take for ever, so it asks runtime/engine/XGrammar.cpp whether
+  # Its parser may take for ever, so it asks text/grammar/XGrammar.cpp whether
   # to go on, which also gets its messages, and below gives it its memory.
   sed -i -e 's/^#include "earley_parser.h"$/&\nnamespace xgrammar { void CheckTimeLimit(); }/' \
     -e 's/^bool RepeatDetector::IsVisited(.*) const {$/&\n  CheckTimeLimit();/' "$parser"

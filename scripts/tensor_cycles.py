@@ -28,7 +28,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = os.path.join(ROOT, "tests", "compiler", "Inputs", "shapes")
-# Of a packed weight, scales included (runtime/cuda/WeightLayout.h).
+# Of a packed weight, scales included (runtime/packing/TileLayout.h).
 BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q4_0": 4.5}
 SLICE = 64
 SHARED_BYTES, L2_BYTES = 128, 30  # A cycle.

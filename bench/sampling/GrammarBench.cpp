@@ -19,7 +19,7 @@
 #include "frontends/gguf/GgufReader.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Grammar.h"
+#include "text/grammar/Grammar.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

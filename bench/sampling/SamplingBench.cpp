@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/engine/Sampler.h"
+#include "engine/sampling/Sampler.h"
 
 #include <benchmark/benchmark.h>
 #include <random>

@@ -14,9 +14,9 @@
 
 #include "codegen/clang/ClangCompiler.h"
 
-#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/DiskCache.h"
+#include "runtime/threads/ParallelFor.h"
 
 #include "absl/strings/str_cat.h"
 #include "lld/Common/CommonLinkerContext.h"

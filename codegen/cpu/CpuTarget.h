@@ -19,7 +19,7 @@
 #include "codegen/cpu/Processor.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
-#include "runtime/cpu/WeightPacking.h"
+#include "runtime/packing/PanelPacking.h"
 
 #include "llamac/cpu/config.h"
 

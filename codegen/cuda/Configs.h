@@ -18,7 +18,7 @@
 #include "codegen/KernelOps.h"
 #include "codegen/cuda/CostModel.h"
 #include "codegen/cuda/CudaTarget.h"
-#include "runtime/cuda/WeightPacking.h"
+#include "runtime/packing/TilePacking.h"
 
 namespace llamac {
 

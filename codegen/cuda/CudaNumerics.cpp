@@ -23,8 +23,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
-#include "runtime/cuda/WeightPacking.h"
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
+#include "runtime/packing/TilePacking.h"
 
 #include "mlir/IR/TypeUtilities.h"
 

@@ -9,7 +9,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_LAUNCH_SHAPE_H
 #define LLAMAC_CODEGEN_DEVICE_LAUNCH_SHAPE_H
 
-#include "llamac/WeightLayout.h"
+#include "llamac/TileLayout.h"
 
 namespace llamac::cuda {
 

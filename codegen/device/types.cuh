@@ -9,7 +9,7 @@
 // Device code includes neither CUDA's headers nor the standard library's: this
 // header and ptx.cuh are all it stands on. The same text is compiled for a GPU
 // by NVRTC or nvcc, and for the simulator by Clang, which then has read
-// codegen/sim/shim.h and sees LLAMAC_SIM.
+// simulator/shim.h and sees LLAMAC_SIM.
 //
 //===----------------------------------------------------------------------===//
 

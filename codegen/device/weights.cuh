@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A lane reads a chunk of a row of a packed weight (WeightLayout.h): 8 floats,
+// A lane reads a chunk of a row of a packed weight (TileLayout.h): 8 floats,
 // or a share of a tile, and unpacks it four elements at a time. The elements of
 // block formats become pairs of halves, exactly, and the rest is made of those:
 // floats for lanes that multiply, halves for tensor cores that multiply exactly

@@ -8,8 +8,8 @@
 
 #include "codegen/sim/SimBackend.h"
 
-#include "codegen/sim/SimCode.h"
 #include "runtime/base/Status.h"
+#include "simulator/SimCode.h"
 
 using namespace mlir;
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same text that a GPU gets, with codegen/sim/shim.h read before it. The
+// The same text that a GPU gets, with simulator/shim.h read before it. The
 // checked flavour is what -fsanitize=thread makes of it: a call before each
 // access, to hooks in the shim's support unit. Debug information is turned
 // into a table of places here, where LLVM is at hand, for the runtime has none.
@@ -16,8 +16,8 @@
 #include "codegen/sim/SimCompiler.h"
 
 #include "codegen/clang/ClangCompiler.h"
-#include "codegen/sim/SimCode.h"
 #include "runtime/base/Status.h"
+#include "simulator/SimCode.h"
 
 #include "absl/strings/str_cat.h"
 #include "llvm/DebugInfo/DWARF/DWARFContext.h"

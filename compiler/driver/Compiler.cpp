@@ -8,20 +8,20 @@
 
 #include "compiler/driver/Compiler.h"
 
-#include "codegen/Targets.h"
 #include "codegen/cpu/CpuBackend.h"
 #include "codegen/cpu/Processor.h"
 #include "codegen/cuda/CudaBackend.h"
 #include "codegen/sim/SimBackend.h"
-#include "codegen/sim/SimCode.h"
+#include "codegen/targets/Targets.h"
 #include "compiler/driver/KernelUses.h"
-#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanJson.h"
+#include "compiler/trial/KernelVariants.h"
 #include "frontends/GraphBuilder.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/plan/PlanConfig.h"
+#include "simulator/SimCode.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -15,13 +15,13 @@
 #define LLAMAC_COMPILER_DRIVER_COMPILER_H
 
 #include "codegen/Backend.h"
-#include "codegen/Targets.h"
-#include "compiler/driver/KernelOverride.h"
+#include "codegen/targets/Targets.h"
 #include "compiler/driver/PassReports.h"
+#include "compiler/trial/KernelOverride.h"
 #include "frontends/Checkpoint.h"
 #include "passes/Passes.h"
 #include "runtime/cpu/IsaLevel.h"
-#include "runtime/engine/tokenizer/TokenizerBlob.h"
+#include "text/tokenizer/TokenizerBlob.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,7 +68,7 @@ struct CompileOptions {
   /// kernel::ResidentSteps.
   std::string residentStep = "off";
   bool simCheck = false;           ///< Of sim: whether accesses are checked.
-  bool simHostileRounding = false; ///< Of sim: see codegen/sim/shim.h.
+  bool simHostileRounding = false; ///< Of sim: see simulator/shim.h.
   std::string approximateExp;      ///< poly=3 or table=256; empty: exact.
   int64_t sparsifyTopK = 0;        ///< Of cpu, in decode; 0: all scores.
   bool embedWeights = true;

@@ -8,11 +8,11 @@
 
 #include "compiler/driver/Devices.h"
 
-#include "codegen/sim/SimCode.h"
-#include "codegen/sim/SimDevice.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/DeviceGroup.h"
-#include "runtime/engine/Model.h"
+#include "runtime/load/DeviceGroup.h"
+#include "runtime/load/ModelOptions.h"
+#include "simulator/SimCode.h"
+#include "simulator/SimDevice.h"
 
 #include <algorithm>
 #include <vector>

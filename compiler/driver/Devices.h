@@ -9,7 +9,7 @@
 #ifndef LLAMAC_COMPILER_DRIVER_DEVICES_H
 #define LLAMAC_COMPILER_DRIVER_DEVICES_H
 
-#include "runtime/engine/Devices.h"
+#include "runtime/load/Devices.h"
 
 namespace llamac {
 

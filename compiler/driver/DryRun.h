@@ -16,7 +16,7 @@
 #define LLAMAC_COMPILER_DRIVER_DRYRUN_H
 
 #include "compiler/driver/Compiler.h"
-#include "runtime/engine/MemoryNeeds.h"
+#include "runtime/load/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/status/statusor.h"

@@ -11,7 +11,7 @@
 #include "compiler/driver/PlanCache.h"
 #include "compiler/reference/ReferenceModel.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/str_cat.h"
 

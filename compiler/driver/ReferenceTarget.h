@@ -17,8 +17,8 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/reference/WeightStore.h"
-#include "runtime/tools/LogitsCommand.h"
-#include "runtime/tools/RunCommand.h"
+#include "tools/LogitsCommand.h"
+#include "tools/RunCommand.h"
 
 #include "absl/status/status.h"
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/Targets.h"
+#include "codegen/targets/Targets.h"
 #include "compiler/llamac/LlvmErrors.h"
 #include "passes/Passes.h"
 #include "runtime/base/Terminal.h"

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 
-#include "compiler/driver/Check.h"
+#include "compiler/check/Check.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/tools/RunCommand.h"
+#include "tools/RunCommand.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -11,7 +11,7 @@
 #define LLAMAC_COMPILER_LLAMAC_COMMANDS_H
 
 #include "compiler/driver/Compiler.h"
-#include "runtime/tools/CommandLine.h"
+#include "tools/CommandLine.h"
 
 #include "absl/status/status.h"
 #include <CLI/CLI.hpp>

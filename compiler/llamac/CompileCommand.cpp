@@ -19,7 +19,7 @@
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
-#include "runtime/tools/CommandTree.h"
+#include "tools/CommandTree.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

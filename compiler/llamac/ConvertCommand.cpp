@@ -15,7 +15,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/tools/CommandTree.h"
+#include "tools/CommandTree.h"
 
 #include "absl/strings/str_cat.h"
 

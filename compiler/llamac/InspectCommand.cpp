@@ -21,9 +21,9 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/engine/MemoryNeeds.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
+#include "runtime/load/MemoryNeeds.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 

@@ -12,8 +12,8 @@
 #include "compiler/llamac/LlvmErrors.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
-#include "runtime/tools/CommandLine.h"
-#include "runtime/tools/ToolVerbs.h"
+#include "tools/CommandLine.h"
+#include "tools/ToolVerbs.h"
 
 #include "llvm/Config/llvm-config.h"
 

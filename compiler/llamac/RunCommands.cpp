@@ -13,15 +13,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
-#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/ReferenceTarget.h"
 #include "compiler/llamac/Commands.h"
+#include "compiler/trial/KernelVariants.h"
+#include "engine/step/Model.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Model.h"
 #include "runtime/io/DiskCache.h"
-#include "runtime/tools/CommandLine.h"
-#include "runtime/tools/TuneCommand.h"
+#include "tools/CommandLine.h"
+#include "tools/TuneCommand.h"
 
 #include "absl/strings/str_cat.h"
 

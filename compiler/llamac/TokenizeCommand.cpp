@@ -10,8 +10,8 @@
 #include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/plan/PlanReader.h"
+#include "text/tokenizer/Tokenizer.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -9,7 +9,7 @@
 #include "compiler/reference/Interpreter.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -17,9 +17,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/reference/Ops.h"
+#include "engine/sampling/Sampler.h"
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Sampler.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

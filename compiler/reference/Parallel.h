@@ -9,7 +9,7 @@
 #ifndef LLAMAC_COMPILER_REFERENCE_PARALLEL_H
 #define LLAMAC_COMPILER_REFERENCE_PARALLEL_H
 
-#include "runtime/cpu/ThreadPool.h"
+#include "runtime/threads/ThreadPool.h"
 
 #include "absl/status/status.h"
 

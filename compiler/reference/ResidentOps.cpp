@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/reference/Interpreter.h"
+#include "runtime/base/Status.h"
 
 using namespace mlir;
 

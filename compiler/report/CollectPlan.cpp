@@ -9,8 +9,8 @@
 #include "compiler/driver/KernelUses.h"
 #include "compiler/report/Report.h"
 #include "runtime/base/Status.h"
-#include "runtime/cuda/WeightPacking.h"
-#include "runtime/engine/MemoryNeeds.h"
+#include "runtime/load/MemoryNeeds.h"
+#include "runtime/packing/TilePacking.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 

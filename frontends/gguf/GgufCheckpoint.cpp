@@ -21,7 +21,7 @@
 #include "frontends/WeightTable.h"
 #include "frontends/gguf/GgufParts.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

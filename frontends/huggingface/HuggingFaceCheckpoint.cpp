@@ -19,7 +19,7 @@
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"

@@ -18,7 +18,7 @@
 #include "frontends/ByteTokens.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
-#include "runtime/engine/tokenizer/SentencePieceModel.h"
+#include "text/tokenizer/SentencePieceModel.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"

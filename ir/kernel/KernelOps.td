@@ -245,7 +245,7 @@ def Kernel_LaneOrderAttr : Kernel_Attr<"LaneOrder", "lane_order"> {
   let description = [{
     The encoding of rows in bf16 that are multiplied by packed weights, of which
     lane t of four has columns 4t to 4t + 3 of each 16
-    (`runtime/cuda/WeightLayout.h`). An operand of the instruction has columns
+    (`runtime/packing/TileLayout.h`). An operand of the instruction has columns
     2t, 2t + 1, 2t + 8 and 2t + 9 there, so that of each 16 columns 4t and
     4t + 1 lie at 2t, and 4t + 2 and 4t + 3 at 2t + 8.
   }];

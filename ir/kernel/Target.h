@@ -202,7 +202,7 @@ public:
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
 /// Makes targets. An interface of the kernel dialect, by which passes reach
-/// what codegen registers (codegen/Targets.h).
+/// what codegen registers (codegen/targets/Targets.h).
 class TargetFactory : public mlir::DialectInterface::Base<TargetFactory> {
 public:
   explicit TargetFactory(mlir::Dialect *dialect) : Base(dialect) {}

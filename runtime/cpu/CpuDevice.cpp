@@ -11,7 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuProgram.h"
 #include "runtime/cpu/MachineLimits.h"
-#include "runtime/cpu/Topology.h"
+#include "runtime/threads/Topology.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -10,8 +10,8 @@
 #define LLAMAC_RUNTIME_CPU_CPUDEVICE_H
 
 #include "runtime/cpu/IsaLevel.h"
-#include "runtime/cpu/ThreadPool.h"
 #include "runtime/device/HostMemory.h"
+#include "runtime/threads/ThreadPool.h"
 
 #include <memory>
 #include <mutex>

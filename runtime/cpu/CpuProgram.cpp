@@ -10,7 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CodeObject.h"
-#include "runtime/cpu/WorkStealing.h"
+#include "runtime/threads/WorkStealing.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -8,11 +8,11 @@
 
 #include "runtime/cuda/CudaDevice.h"
 
-#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaProgram.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "runtime/plan/SourceBundle.h"
+#include "runtime/threads/ParallelFor.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"

@@ -18,9 +18,9 @@
 #include "runtime/io/WeightMap.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/formats/Dequantize.h"
+#include "runtime/formats/FloatBits.h"
 #include "runtime/io/CheckedMath.h"
-#include "runtime/io/Dequantize.h"
-#include "runtime/io/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -8,8 +8,8 @@
 
 #include "runtime/plan/PlanConfig.h"
 
-#include "runtime/cpu/PanelLayout.h"
-#include "runtime/cuda/WeightPacking.h"
+#include "runtime/packing/PanelLayout.h"
+#include "runtime/packing/TilePacking.h"
 
 #include <algorithm>
 

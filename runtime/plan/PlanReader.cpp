@@ -8,10 +8,10 @@
 
 #include "runtime/plan/PlanReader.h"
 
-#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/threads/ParallelFor.h"
 
 #include "absl/strings/str_cat.h"
 

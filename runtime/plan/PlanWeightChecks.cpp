@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 #include "runtime/plan/PlanChecks.h"
 
 #include "absl/strings/match.h"

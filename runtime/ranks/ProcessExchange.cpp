@@ -9,8 +9,8 @@
 #include "runtime/ranks/ProcessExchange.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cpu/ThreadPool.h"
 #include "runtime/device/HostMemory.h"
+#include "runtime/threads/ThreadPool.h"
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"

@@ -11,7 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/Topology.h"
+#include "runtime/threads/Topology.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -8,9 +8,9 @@
 
 #include "runtime/weights/RandomWeights.h"
 
-#include "runtime/io/BlockScales.h"
-#include "runtime/io/Dequantize.h"
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/BlockScales.h"
+#include "runtime/formats/Dequantize.h"
+#include "runtime/formats/FloatBits.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include <algorithm>

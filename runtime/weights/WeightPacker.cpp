@@ -8,11 +8,11 @@
 
 #include "runtime/weights/WeightPacker.h"
 
-#include "runtime/base/ParallelFor.h"
 #include "runtime/base/Status.h"
-#include "runtime/cpu/WeightPacking.h"
-#include "runtime/cuda/WeightPacking.h"
+#include "runtime/packing/PanelPacking.h"
+#include "runtime/packing/TilePacking.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/threads/ParallelFor.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,7 +15,7 @@
 
 #include "frontends/TokenizerBlobWriter.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Grammar.h"
+#include "text/grammar/Grammar.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -14,8 +14,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/Devices.h"
-#include "tests/runtime/engine/RandomLoad.h"
-#include "tests/runtime/engine/RowBits.h"
+#include "tests/engine/scheduler/RandomLoad.h"
+#include "tests/engine/step/RowBits.h"
 
 #include <gmock/gmock.h>
 

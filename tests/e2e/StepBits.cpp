@@ -14,9 +14,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "engine/step/Engine.h"
+#include "engine/step/Model.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Engine.h"
-#include "runtime/engine/Model.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,7 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random loads of a scheduler on small models: each answer is the one that its
-request has alone (tests/runtime/engine/RandomLoad.h). In the exhaustive tier with
+request has alone (tests/engine/scheduler/RandomLoad.h). In the exhaustive tier with
 10,000 requests on the cpu, and 1,000 on the simulator and on cuda's fake driver.
 
     test_scheduler.py OnCpu     weights and a cache of two formats

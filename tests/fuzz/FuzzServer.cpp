@@ -10,13 +10,13 @@
 
 #include "frontends/TokenizerSources.h"
 #include "runtime/base/Status.h"
-#include "runtime/chat/ToolCalls.h"
-#include "runtime/engine/ChatFormat.h"
-#include "runtime/engine/ChatMessages.h"
-#include "runtime/serve/ApiError.h"
-#include "runtime/serve/HttpConnection.h"
-#include "runtime/serve/Signal.h"
+#include "serve/api/ApiError.h"
+#include "serve/http/HttpConnection.h"
+#include "serve/http/Signal.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
+#include "text/request/ChatFormat.h"
+#include "text/request/ChatMessages.h"
+#include "text/request/ToolCalls.h"
 
 #include <boost/asio/io_context.hpp>
 

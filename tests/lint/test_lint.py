@@ -21,39 +21,51 @@ BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 
 CPP = (".cpp", ".c", ".h", ".cuh", ".inc")
 
-# Module: what it may include of the project, by path prefix. The longest prefix
-# of a file's own path decides. docs/architecture.md explains the directions.
-MAY_INCLUDE = {
-    "include": [],
-    "python": ["include"],
-    "examples": ["include"],
-    "ir": ["ir", "runtime/base"],
-    "frontends": ["frontends", "ir", "runtime/base", "runtime/io", "runtime/engine/tokenizer"],
-    "passes": ["passes", "ir", "runtime/base"],
-    "codegen": [
-        "codegen",
-        "ir",
-        "runtime/base",
-        "runtime/io",
-        "runtime/plan",
-        "runtime/device",
-        "runtime/cpu",
-        "runtime/cuda",
-        "runtime/weights",
-    ],
-    "compiler": ["compiler", "frontends", "ir", "passes", "codegen", "runtime"],
-    "runtime": ["runtime"],
-    "runtime/base": ["runtime/base"],
-    "runtime/capi": ["runtime", "include"],
-    "runtime/chat": ["runtime/chat", "runtime/base", "runtime/io"],
-    "runtime/io": ["runtime/io", "runtime/base"],
-    "tests": ["tests", "compiler", "frontends", "ir", "passes", "codegen", "runtime"],
-    "tests/runtime/capi": ["tests", "runtime", "include"],
-    "tests/runtime": ["tests", "runtime", "codegen/plan/PlanWriter.h", "codegen/sim", "frontends"],
+# The house. Of each module: its parts in the order in which they know each
+# other, where "" is its own folder and those of one tuple are strangers, and
+# what else it may include, by path prefix. A part may include those before it
+# alone. docs/architecture.md explains it.
+HOUSE = {
+    "include": ([""], []),
+    "python": ([""], ["include"]),
+    "examples": ([""], ["include"]),
+    "runtime": (
+        ["base", "threads", "formats", "io", "packing", "plan", "device", ("cpu", "cuda")]
+        + [("weights", "ranks", "tuned"), "load"],
+        [],
+    ),
+    "text": (["tokenizer", "templates", "grammar", "request"], ["runtime/base", "runtime/io"]),
+    "engine": (["sampling", "cache", "step", ("scheduler", "tuner")], ["runtime", "text"]),
+    "serve": (["http", "page", "api"], ["runtime", "text", "engine"]),
+    "tools": ([""], ["runtime", "text", "engine", "serve"]),
+    "capi": ([""], ["include", "runtime", "text", "engine"]),
+    "simulator": ([""], ["runtime"]),
+    "ir": (["llama", "kernel", "plan"], ["runtime/base"]),
+    "frontends": ([""], ["ir/llama", "runtime/base", "runtime/formats", "runtime/io", "text/tokenizer"]),
+    "passes": (["", ("graph", "schedule")], ["ir", "runtime/base"]),
+    "codegen": (
+        ["plan", "", "clang", ("cpu", "device"), "cuda", "sim", "targets"],
+        ["ir", "runtime", "simulator"],
+    ),
+    "compiler": (
+        ["reference", "trial", "driver", ("check", "report"), "llamac", "llamac-opt"],
+        ["ir", "frontends", "passes", "codegen", "simulator", "runtime", "text", "engine", "tools"],
+    ),
+    "tests": (
+        [""],
+        ["compiler", "ir", "frontends", "passes", "codegen", "simulator"]
+        + ["runtime", "text", "engine", "serve", "tools"],
+    ),
 }
+# Tests of modules without LLVM have less than other tests.
+LIGHT_TESTS = tuple(f"tests/{module}" for module in ("runtime", "text", "engine", "serve", "tools"))
+LIGHT_TESTS_MAY_INCLUDE = [
+    "tests", "runtime", "text", "engine", "serve", "tools", "simulator", "frontends", "codegen/plan/PlanWriter.h",
+]
 PUBLIC_HEADER = "llamac/llamac.h"
 # Modules that must build and run where there is no LLVM.
-WITHOUT_LLVM = ("include", "runtime", "python", "examples", "tests/runtime")
+WITHOUT_LLVM = ("include", "runtime", "text", "engine", "serve", "tools", "capi", "simulator", "python", "examples")
+WITHOUT_LLVM += LIGHT_TESTS
 LLVM_HEADERS = ("llvm", "llvm-c", "mlir", "mlir-c", "clang", "clang-c", "lld")
 
 BANNER = """\
@@ -106,13 +118,43 @@ def is_within(path, folder):
     return path == folder or path.startswith(folder + "/")
 
 
+def part_of(path, parts):
+    """The number in `parts` of the part that has the file `path`, given without
+    its module; and its name."""
+    folder = os.path.dirname(path)
+    best = None
+    for number, names in enumerate(parts):
+        for name in (names,) if isinstance(names, str) else names:
+            if (name == "" or is_within(folder, name)) and (best is None or len(name) > len(best[1])):
+                best = number, name
+    return best
+
+
+def may_include(path):
+    """What the file `path` may include of the project, by path prefix, and of its
+    own module the parts by their names; None for a file of no module."""
+    module, _, rest = path.partition("/")
+    if path.startswith("tests/capi/"):
+        return ["tests", "include", "capi", "runtime", "text", "engine"], None
+    if any(is_within(path, folder) for folder in LIGHT_TESTS):
+        return LIGHT_TESTS_MAY_INCLUDE, None
+    if module not in HOUSE:
+        return None
+    parts, others = HOUSE[module]
+    own = part_of(rest, parts)
+    if not own:
+        return None
+    before = [name for names in parts[: own[0]] for name in ((names,) if isinstance(names, str) else names)]
+    return others, [*before, own[1]]
+
+
 def wrong_includes(path, text):
-    """Includes in `text`, the file `path`, that its module may not have."""
-    modules = [module for module in MAY_INCLUDE if is_within(path, module)]
-    if not modules:
+    """Includes in `text`, the file `path`, that its part of a module may not have."""
+    allowed = may_include(path)
+    if not allowed:
         return []
-    allowed = MAY_INCLUDE[max(modules, key=len)]
-    own = {module.split("/")[0] for module in MAY_INCLUDE}
+    others, parts = allowed
+    module = path.split("/")[0]
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
@@ -124,11 +166,15 @@ def wrong_includes(path, text):
         where = f"{path}:{number}: "
         if header.startswith("."):
             found.append(f"{where}{header} is not relative to the root")
-        elif header.split("/")[0] in own:
-            if not any(is_within(header, prefix) for prefix in allowed):
-                found.append(f"{where}{header}: may include only {', '.join(allowed)}")
+        elif parts is not None and header.split("/")[0] == module:
+            part = part_of(header.partition("/")[2], HOUSE[module][0])
+            if not part or part[1] not in parts:
+                found.append(f"{where}{header}: of {module}, may include only {', '.join(parts)}")
+        elif header.split("/")[0] in HOUSE:
+            if not any(is_within(header, prefix) for prefix in others):
+                found.append(f"{where}{header}: may include only {', '.join(others)}")
         elif header.split("/")[0] in LLVM_HEADERS:
-            if any(is_within(path, module) for module in WITHOUT_LLVM):
+            if any(is_within(path, folder) for folder in WITHOUT_LLVM):
                 found.append(f"{where}{header}: builds without LLVM")
     return found
 
@@ -336,16 +382,24 @@ class IncludeDirections(LintTest):
         seeded = [
             ("runtime/cpu/A.cpp", '#include "codegen/cpu/B.h"'),
             ("runtime/cpu/A.cpp", '#include "llvm/ADT/StringRef.h"'),
-            ("runtime/engine/A.h", "#  include <mlir/IR/Value.h>"),
+            ("engine/step/A.h", "#  include <mlir/IR/Value.h>"),
             ("runtime/io/A.h", '#include "runtime/plan/Plan.h"'),
+            ("runtime/cpu/A.h", '#include "runtime/cuda/CudaDevice.h"'),
+            ("runtime/load/A.h", '#include "engine/step/Engine.h"'),
+            ("text/request/A.h", '#include "engine/sampling/Sampler.h"'),
+            ("engine/cache/A.h", '#include "engine/step/Engine.h"'),
+            ("serve/http/A.h", '#include "serve/api/Service.h"'),
+            ("simulator/A.h", '#include "codegen/sim/SimBackend.h"'),
+            ("codegen/A.h", '#include "codegen/cuda/CudaTarget.h"'),
+            ("compiler/driver/A.h", '#include "compiler/check/Check.h"'),
             ("tests/runtime/io/A.cpp", '#include "clang/Basic/Version.h"'),
             ("tests/runtime/io/A.cpp", '#include "passes/Passes.h"'),
             ("ir/llama/A.cpp", '#include "passes/Passes.h"'),
             ("passes/graph/A.cpp", '#include "codegen/cpu/B.h"'),
-            ("frontends/gguf/A.cpp", '#include "runtime/engine/Engine.h"'),
-            ("codegen/cpu/A.cpp", '#include "runtime/engine/Engine.h"'),
+            ("frontends/gguf/A.cpp", '#include "engine/step/Engine.h"'),
+            ("codegen/cpu/A.cpp", '#include "engine/step/Engine.h"'),
             ("codegen/cpu/A.cpp", '#include "../plan/B.h"'),
-            ("runtime/engine/A.cpp", '#include "llamac/llamac.h"'),
+            ("engine/step/A.cpp", '#include "llamac/llamac.h"'),
             ("include/llamac/A.h", '#include "runtime/base/Status.h"'),
             ("python/src/A.cpp", '#include "runtime/base/Status.h"'),
             ("examples/c/a.c", '#include "mlir/IR/Value.h"'),
@@ -356,10 +410,12 @@ class IncludeDirections(LintTest):
 
     def test_lets_right_includes_pass(self):
         for path, line in [
-            ("compiler/A.cpp", '#include "runtime/engine/Engine.h"'),
+            ("compiler/check/A.cpp", '#include "engine/step/Engine.h"'),
+            ("engine/tuner/A.cpp", '#include "engine/step/Engine.h"'),
+            ("codegen/cuda/kernels/A.cpp", '#include "codegen/Backend.h"'),
             ("codegen/cpu/A.cpp", '#include "runtime/cpu/KernelAbi.h"'),
             ("codegen/cpu/A.cpp", '#include "clang/Basic/Version.h"'),
-            ("runtime/engine/A.cpp", '#include "absl/status/status.h"'),
+            ("engine/step/A.cpp", '#include "absl/status/status.h"'),
         ]:
             self.assertEqual(wrong_includes(path, line), [])
 

@@ -10,7 +10,7 @@
 #include "Oracle.h"
 #include "Support.h"
 
-#include "runtime/cpu/WeightPacking.h"
+#include "runtime/packing/PanelPacking.h"
 
 #include "gtest/gtest.h"
 

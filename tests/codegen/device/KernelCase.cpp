@@ -8,8 +8,8 @@
 
 #include "KernelCase.h"
 
-#include "runtime/cuda/WeightPacking.h"
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
+#include "runtime/packing/TilePacking.h"
 #include "tests/Tier.h"
 #include "tests/codegen/cpu_kernels/Oracle.h"
 

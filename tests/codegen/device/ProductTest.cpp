@@ -8,7 +8,7 @@
 
 #include "KernelCase.h"
 
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 #include "Source.h"
 
 #include "codegen/sim/SimCompiler.h"
-#include "codegen/sim/SimTensorMap.h"
-#include "codegen/sim/Simulator.h"
+#include "simulator/SimTensorMap.h"
+#include "simulator/Simulator.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -15,8 +15,8 @@
 #include "Source.h"
 
 #include "codegen/sim/SimCompiler.h"
-#include "codegen/sim/Simulator.h"
-#include "runtime/engine/Sampler.h"
+#include "engine/sampling/Sampler.h"
+#include "simulator/Simulator.h"
 #include "tests/Tier.h"
 
 #include "absl/strings/str_cat.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/Check.h"
+#include "compiler/check/Check.h"
 
 #include <gtest/gtest.h>
 

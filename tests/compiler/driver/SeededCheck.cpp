@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuTarget.h"
-#include "compiler/driver/Check.h"
+#include "compiler/check/Check.h"
 #include "ir/llama/OpNames.h"
 #include "runtime/base/Status.h"
 

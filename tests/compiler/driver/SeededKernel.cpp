@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/check/LaunchCheck.h"
 #include "compiler/driver/Devices.h"
-#include "compiler/driver/LaunchCheck.h"
 #include "compiler/driver/PlanCache.h"
 #include "runtime/base/Status.h"
 

@@ -8,11 +8,11 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Devices.h"
-#include "compiler/driver/KernelVariants.h"
 #include "compiler/driver/PlanCache.h"
-#include "runtime/engine/Engine.h"
+#include "compiler/trial/KernelVariants.h"
+#include "engine/step/Engine.h"
 #include "runtime/plan/SourceBundle.h"
-#include "tests/runtime/engine/ToyModel.h"
+#include "tests/engine/toy/ToyModel.h"
 #include "tests/runtime/io/TestFiles.h"
 
 namespace llamac {

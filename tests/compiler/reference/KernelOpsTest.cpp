@@ -12,7 +12,7 @@
 
 #include "ir/kernel/Kernel.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 #include "tests/compiler/reference/InterpreterFixture.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -13,14 +13,14 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/cuda/CudaDevice.h"
-#include "runtime/engine/WeightLoader.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/weights/WeightLoader.h"
 #include "tests/conformance/Register.h"
 #include "tests/conformance/gpu/Bandwidth.h"
 #include "tests/conformance/ops/PlanDevice.h"
 #include "tests/conformance/ops/RecordedPlans.h"
 #include "tests/conformance/wrappers/CudaSource.h"
-#include "tests/runtime/engine/RowBits.h"
+#include "tests/engine/step/RowBits.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

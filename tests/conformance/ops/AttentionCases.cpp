@@ -17,7 +17,7 @@
 
 #include "tests/conformance/ops/Cases.h"
 
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/sim/SimDevice.h"
 #include "runtime/cpu/CpuDevice.h"
-#include "runtime/cpu/WeightPacking.h"
 #include "runtime/cuda/GpuSpec.h"
+#include "runtime/packing/PanelPacking.h"
+#include "simulator/SimDevice.h"
 #include "tests/conformance/ops/CompiledPlans.h"
 #include "tests/conformance/ops/PlanDevice.h"
 

@@ -9,9 +9,9 @@
 #include "tests/conformance/ops/PlanDevice.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/engine/DeviceGroup.h"
-#include "runtime/engine/WeightLoader.h"
+#include "runtime/load/DeviceGroup.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/weights/WeightLoader.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -15,9 +15,9 @@
 #ifndef LLAMAC_TESTS_CONFORMANCE_OPS_PROGRAM_H
 #define LLAMAC_TESTS_CONFORMANCE_OPS_PROGRAM_H
 
+#include "engine/sampling/Sampler.h"
 #include "runtime/base/DataType.h"
 #include "runtime/base/ModelConfig.h"
-#include "runtime/engine/Sampler.h"
 
 #include <cstdint>
 #include <map>

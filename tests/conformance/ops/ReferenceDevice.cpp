@@ -11,7 +11,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/reference/Interpreter.h"
 #include "runtime/base/Status.h"
-#include "runtime/io/Dequantize.h"
+#include "runtime/formats/Dequantize.h"
 #include "tests/conformance/ops/Errors.h"
 
 #include "absl/strings/str_cat.h"

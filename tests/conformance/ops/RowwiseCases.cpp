@@ -8,7 +8,7 @@
 
 #include "tests/conformance/ops/Cases.h"
 
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -9,9 +9,9 @@
 #include "tests/conformance/wrappers/SourceDevice.h"
 
 #include "codegen/sim/SimCompiler.h"
-#include "codegen/sim/SimTensorMap.h"
-#include "codegen/sim/Simulator.h"
 #include "runtime/base/Status.h"
+#include "simulator/SimTensorMap.h"
+#include "simulator/Simulator.h"
 
 #include "absl/strings/str_cat.h"
 

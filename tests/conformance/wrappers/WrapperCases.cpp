@@ -8,7 +8,7 @@
 
 #include "tests/conformance/wrappers/WrapperCases.h"
 
-#include "runtime/io/FloatBits.h"
+#include "runtime/formats/FloatBits.h"
 
 #include <algorithm>
 #include <bit>

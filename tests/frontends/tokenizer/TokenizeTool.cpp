@@ -30,8 +30,8 @@
 
 #include "frontends/TokenizerSources.h"
 #include "frontends/gguf/GgufReader.h"
-#include "runtime/engine/tokenizer/Tokenizer.h"
 #include "runtime/io/MappedFile.h"
+#include "text/tokenizer/Tokenizer.h"
 
 #include <chrono>
 #include <cstdio>

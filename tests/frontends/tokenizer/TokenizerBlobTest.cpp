@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/engine/tokenizer/TokenizerBlobLayout.h"
 #include "tests/frontends/tokenizer/TokenizerFixtures.h"
+#include "text/tokenizer/TokenizerBlobLayout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #define LLAMAC_TESTS_FRONTENDS_TOKENIZER_TOKENIZERFIXTURES_H
 
 #include "frontends/TokenizerSources.h"
-#include "runtime/engine/tokenizer/Tokenizer.h"
+#include "text/tokenizer/Tokenizer.h"
 
 #include <nlohmann/json.hpp>
 

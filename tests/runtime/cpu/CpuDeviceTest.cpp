@@ -9,8 +9,8 @@
 #include "runtime/cpu/CpuDevice.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/cpu/Topology.h"
-#include "tests/runtime/engine/ToyModel.h"
+#include "runtime/threads/Topology.h"
+#include "tests/engine/toy/ToyModel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

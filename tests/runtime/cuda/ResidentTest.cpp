@@ -12,16 +12,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "engine/step/Engine.h"
+#include "engine/tuner/Tuner.h"
 #include "runtime/base/Status.h"
 #include "runtime/cpu/KernelAbi.h"
-#include "runtime/engine/Engine.h"
-#include "runtime/engine/Profile.h"
+#include "runtime/device/Profile.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/SourceBundle.h"
-#include "runtime/tune/Tuner.h"
 #include "tests/TemporaryFolder.h"
+#include "tests/engine/toy/ToyModel.h"
 #include "tests/runtime/cuda/fake_driver/HostKernels.h"
-#include "tests/runtime/engine/ToyModel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

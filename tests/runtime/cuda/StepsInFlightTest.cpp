@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "engine/step/Engine.h"
 #include "runtime/base/Status.h"
-#include "runtime/engine/Engine.h"
 #include "tests/Tier.h"
 
 #include <gmock/gmock.h>

@@ -9,8 +9,8 @@
 #include "runtime/io/WeightMap.h"
 
 #include "TestFiles.h"
+#include "runtime/formats/FloatBits.h"
 #include "runtime/io/AtomicFile.h"
-#include "runtime/io/FloatBits.h"
 
 #include <fcntl.h>
 #include <filesystem>

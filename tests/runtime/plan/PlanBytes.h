@@ -15,7 +15,7 @@
 
 #include "runtime/plan/PlanReader.h"
 #include "tests/TemporaryFolder.h"
-#include "tests/runtime/engine/ToyModel.h"
+#include "tests/engine/toy/ToyModel.h"
 
 #include <string>
 

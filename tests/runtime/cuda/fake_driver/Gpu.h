@@ -14,10 +14,10 @@
 #ifndef LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_GPU_H
 #define LLAMAC_TESTS_RUNTIME_CUDA_FAKE_DRIVER_GPU_H
 
-#include "codegen/sim/SimCode.h"
-#include "codegen/sim/SimTensorMap.h"
-#include "codegen/sim/Simulator.h"
 #include "runtime/cuda/Driver.h"
+#include "simulator/SimCode.h"
+#include "simulator/SimTensorMap.h"
+#include "simulator/Simulator.h"
 #include "tests/runtime/cuda/fake_driver/HostKernels.h"
 
 #include "absl/functional/function_ref.h"

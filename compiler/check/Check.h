@@ -1,0 +1,102 @@
+//===- Check.h - Every pass and target against the reference ----*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference interpreter runs the graph as it was imported and again after
+// every pass; the logits of a short list of tokens must not change. A compiled
+// plan is compared with the same logits. The first pass that changes them is
+// bisected: values on both sides of it are compared where their ops share a
+// name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_COMPILER_CHECK_CHECK_H
+#define LLAMAC_COMPILER_CHECK_CHECK_H
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/trial/LaunchReference.h"
+#include "passes/Passes.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+struct CheckOptions {
+  /// Empty: 24 ids spread over the vocabulary.
+  std::vector<int32_t> tokens;
+  /// Of the normalised mean squared error that a pass may cause, which only
+  /// reorders sums of fp32.
+  double tolerance = 1e-9;
+  /// Of that of a target, whose kernels may round activations to int8 in
+  /// blocks: 2 % of a typical logit.
+  double targetTolerance = 4e-4;
+  bool bisect = false;
+  /// Of a plan for sim: see ModelOptions.
+  std::string simSchedule;
+  std::string reproducerFolder = "."; ///< Used when a bisection finds a pass.
+};
+
+/// What one pass, or one run of a target, did to the logits.
+struct CheckedStep {
+  std::string name;
+  Difference difference;
+  std::string where; ///< Function, token and vocabulary entry of the worst.
+  double tolerance = 0;
+
+  bool passed() const { return difference.nmse <= tolerance; }
+};
+
+/// The first op whose result a pass changed, or the first wrong launch.
+struct Culprit {
+  std::string pass;     ///< Empty for a launch.
+  std::string kernel;   ///< Of a launch.
+  std::string op;       ///< By its name after the pass; empty: not found.
+  std::string location; ///< The name of the value that it should have given.
+  std::optional<int64_t> layer;
+  std::string where; ///< Of a launch: program, row and column.
+  Difference difference;
+  std::vector<std::string> files; ///< The reproducer.
+};
+
+struct CheckReport {
+  std::vector<CheckedStep> passes;
+  std::vector<CheckedKernel> kernels; ///< Each given the reference's operands.
+  std::vector<CheckedStep> targets;   ///< Run from end to end.
+  std::optional<Culprit> culprit;
+
+  bool passed() const;
+};
+
+/// The passes that the reference can check: all before lower-to-plan.
+std::vector<PipelineStep> checkableSteps(const CompileOptions &options,
+                                         const kernel::Target &target);
+
+/// Runs `passes` one by one on the graph of `checkpoint`, to be compiled with
+/// `compileOptions`, which are resolved. assign-weight-formats may round to
+/// another format: its result has a tolerance of the format, and what follows
+/// is compared with its result. A pass that rounds activations has the
+/// target's.
+absl::StatusOr<CheckReport> checkPasses(const Checkpoint &checkpoint,
+                                        const CompileOptions &compileOptions,
+                                        llvm::ArrayRef<PipelineStep> passes,
+                                        const CheckOptions &options);
+
+/// checkPasses of the whole pipeline, and the target's logits.
+absl::StatusOr<CheckReport> checkModel(const Checkpoint &checkpoint,
+                                       const CompileOptions &compileOptions,
+                                       const CheckOptions &options);
+
+} // namespace llamac
+
+#endif // LLAMAC_COMPILER_CHECK_CHECK_H

@@ -1,0 +1,549 @@
+//===- Scheduler.cpp - Many requests on one engine ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "engine/scheduler/Scheduler.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
+#include "runtime/base/Status.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace llamac {
+
+/// A request as its answers share it.
+struct Scheduler::Asked {
+  RequestId id;
+  Request request;
+  AnswerCallback callback;
+  double start; ///< Seconds of the clock.
+  bool isCancelled = false;
+  /// Answers that wait until the first one has run the prompt.
+  Jobs later = {};
+};
+
+/// One answer.
+struct Scheduler::Job {
+  std::shared_ptr<Asked> asked;
+  int number; ///< Of the answer.
+  Sampler sampler;
+  Answer answer;
+  std::vector<int32_t> tokens; ///< Of prompt and answer.
+  int64_t most;                ///< Tokens that the sequence will ever hold.
+  AnswerEnd end = {};
+  std::optional<Sequence> sequence = {}; ///< While it runs.
+
+  /// Tokens that the sequence has yet to run.
+  int64_t pending() const {
+    return static_cast<int64_t>(tokens.size()) - sequence->length();
+  }
+
+  bool goesBefore(const Job &other) const {
+    if (asked->request.priority != other.asked->request.priority)
+      return asked->request.priority > other.asked->request.priority;
+    return std::pair(asked->id, number) <
+           std::pair(other.asked->id, other.number);
+  }
+
+  /// Tokens that may be run as a prompt is.
+  absl::Span<const int32_t> promptOf(const Engine &engine) const {
+    return absl::MakeConstSpan(tokens).first(
+        engine.mixesKinds() ? tokens.size() : asked->request.prompt.size());
+  }
+
+  bool isOverdue() const {
+    const double limit = asked->request.timeLimit;
+    return limit > 0 && secondsSinceStart() >= limit;
+  }
+
+  double secondsSinceStart() const { return steadySeconds() - asked->start; }
+};
+
+Scheduler::Scheduler(std::unique_ptr<Engine> engine,
+                     const SchedulerOptions &options)
+    : engine(std::move(engine)), options(options) {}
+
+Scheduler::~Scheduler() = default;
+
+absl::StatusOr<std::unique_ptr<Scheduler>>
+Scheduler::create(std::shared_ptr<const Model> model,
+                  const SchedulerOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::create(std::move(model),
+                     {.kvPages = options.kvPages,
+                      .kvMemory = options.kvMemory,
+                      .keepsPrefixes = options.cachesPrefixes,
+                      .prefixFile = options.prefixFile,
+                      .batchInvariant = options.batchInvariant,
+                      .observer = options.observer}));
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
+}
+
+//===----------------------------------------------------------------------===//
+// Requests come and go
+//===----------------------------------------------------------------------===//
+
+absl::Status Scheduler::prepare(Request &request) const {
+  if (request.prompt.empty())
+    return fieldError("prompt", "expected at least one token, got none");
+  // Whose tokenizer may have gone, too.
+  LLAMAC_RETURN_IF_ERROR(model().checkFiles());
+  LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
+  LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
+      request.options, request.wantsText, model().tokenizer()));
+  SamplingOptions &sampling = request.options.sampling;
+  if (request.grammar && !sampling.grammar) {
+    if (!model().grammars())
+      return fieldError("grammar", "expected a model with a tokenizer, got one "
+                                   "without");
+    LLAMAC_ASSIGN_OR_RETURN(sampling.grammar,
+                            model().grammars()->compile(*request.grammar));
+  }
+  LLAMAC_RETURN_IF_ERROR(
+      Sampler::check(sampling, stopIdsOf(request.options, model().stopIds()),
+                     model().config().vocabSize));
+  if (sampling.minTokens > engine->mostTokens())
+    return fieldError("min_tokens",
+                      absl::StrCat("expected at most ", engine->mostTokens(),
+                                   ", got ", sampling.minTokens));
+  const int64_t vocabSize = model().config().vocabSize;
+  for (const int32_t id : request.options.stopIds)
+    if (id < 0 || id >= vocabSize)
+      return fieldError(
+          "stop_token_ids",
+          absl::StrCat("expected ids from 0 to ", vocabSize - 1, ", got ", id));
+  if (request.answers < 1 || request.answers > mostAnswers)
+    return fieldError("n", absl::StrCat("expected 1 to ", mostAnswers, ", got ",
+                                        request.answers));
+  if (!(request.timeLimit >= 0))
+    return fieldError("time_limit",
+                      absl::StrCat("expected seconds of at least 0, got ",
+                                   request.timeLimit));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t asked = std::max<int64_t>(request.options.maxTokens, 1);
+  const int64_t most = engine->mostTokens();
+  // The last token of an answer is not run.
+  if (asked - 1 > most - prompt)
+    // Of no field: either the prompt or what is asked of the answer may change.
+    return withReason(
+        usageError(absl::StrCat("request: expected at most ", most, " tokens, ",
+                                most < model().context()
+                                    ? "for which there are KV pages"
+                                    : "the context of the plan",
+                                ", got a prompt of ", prompt, " and ", asked,
+                                " to generate (max_tokens)")),
+        "context_length_exceeded");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Scheduler::RequestId>
+Scheduler::submit(Request request, AnswerCallback callback) {
+  LLAMAC_RETURN_IF_ERROR(prepare(request));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t most = engine->mostTokens();
+  auto asked = std::make_shared<Asked>(Asked{
+      ++requests, std::move(request), std::move(callback), steadySeconds()});
+  const GenerateOptions &generation = asked->request.options;
+  const std::vector<int32_t> stopIds = stopIdsOf(generation, model().stopIds());
+  SamplingOptions sampling = generation.sampling;
+  Jobs jobs;
+  for (int number = 0; number < asked->request.answers; ++number) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        Sampler sampler,
+        Sampler::create(sampling, stopIds, model().config().vocabSize));
+    const uint64_t seed = sampler.seed();
+    sampling.seed = seed + 1; // Of the next one.
+    sampler.see(asked->request.prompt);
+    jobs.push_back(
+        {asked, number, std::move(sampler),
+         Answer(generation, stopIds, most - prompt + 1,
+                asked->request.wantsText, model().tokenizer()),
+         asked->request.prompt,
+         generation.maxTokens < 0
+             ? most
+             : std::min(most, prompt + std::max<int64_t>(
+                                           generation.maxTokens - 1, 0))});
+    jobs.back().end.seed = seed;
+    jobs.back().end.promptTokens = prompt;
+  }
+  answers += asked->request.answers;
+  move(jobs, jobs.begin(), waiting);
+  asked->later = std::move(jobs);
+  return asked->id;
+}
+
+void Scheduler::cancel(RequestId id) {
+  for (Jobs *jobs : {&running, &waiting})
+    for (Job &job : *jobs)
+      if (job.asked->id == id)
+        job.asked->isCancelled = true;
+}
+
+void Scheduler::failAll(const absl::Status &status) {
+  for (Jobs *jobs : {&running, &waiting})
+    while (!jobs->empty())
+      finish(jobs->front(), status);
+}
+
+/// Moves `job` of `from` to its place in `to`.
+void Scheduler::move(Jobs &from, Jobs::iterator job, Jobs &to) {
+  auto place = to.end();
+  while (place != to.begin() && job->goesBefore(*std::prev(place)))
+    --place;
+  to.splice(place, from, job);
+}
+
+/// Ends what was cancelled, has taken too long, or was asked for no token.
+void Scheduler::endOverdue() {
+  for (Jobs *jobs : {&running, &waiting})
+    for (auto next = jobs->begin(); next != jobs->end();) {
+      Job &job = *next++;
+      if (job.asked->isCancelled)
+        end(job, StopReason::Cancelled);
+      else if (job.isOverdue())
+        end(job, StopReason::Deadline);
+      else if (job.answer.ended())
+        end(job, *job.answer.ended());
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// What runs
+//===----------------------------------------------------------------------===//
+
+/// Starts waiting answers, the first ones first, as long as there are sequences
+/// and pages, or running ones of a lower priority to take them from.
+void Scheduler::admit() {
+  while (!waiting.empty()) {
+    Job &job = waiting.front();
+    if (start(job))
+      continue;
+    if (running.empty() ||
+        running.back().asked->request.priority >= job.asked->request.priority)
+      return;
+    preemptLast();
+  }
+}
+
+/// Gives `job`, the first that waits, a sequence and what is cached of its
+/// tokens; false where there are too few of them or of pages beside those that
+/// run.
+bool Scheduler::start(Job &job) {
+  if (std::ssize(running) == model().plan().kv->maxSequences)
+    return false;
+  // One alone always has what it needs.
+  const bool isAlone = running.empty();
+  const auto now = [&] {
+    return Refusal{job.asked->id, job.number, engine->releases()};
+  };
+  if (!isAlone && refused == now())
+    return false;
+  const auto prompt = job.promptOf(*engine);
+  std::vector<SequenceGrowth> growths;
+  for (const Job &other : running)
+    growths.push_back({&*other.sequence, grown(other)});
+  // What comes from a file comes only where there is room for all.
+  if (!isAlone && !engine->mayHaveRoom(growths, prompt, grown(job))) {
+    refused = now();
+    return false;
+  }
+  auto sequence = engine->newSequence();
+  absl::Status status = sequence.status();
+  absl::StatusOr<int64_t> cached = 0;
+  if (status.ok()) {
+    cached = engine->reuse(*sequence, prompt);
+    status = cached.status();
+  }
+  if (!status.ok()) {
+    finish(job, std::move(status));
+    return true;
+  }
+  growths.push_back({&*sequence, grown(job)});
+  if (!isAlone && !engine->hasRoom(growths)) {
+    sequence = absl::CancelledError(); // Gives its pages back.
+    refused = now();
+    return false;
+  }
+  job.sequence.emplace(*std::move(sequence));
+  if (job.end.queueSeconds == 0) {
+    job.end.queueSeconds = job.secondsSinceStart();
+    job.end.cachedTokens = std::min(*cached, job.end.promptTokens);
+    total.promptTokens += job.end.promptTokens;
+    total.cachedTokens += job.end.cachedTokens;
+  }
+  move(waiting, waiting.begin(), running);
+  return true;
+}
+
+/// The tokens of `job` and a page more, so that what is started is not
+/// preempted at once.
+int64_t Scheduler::grown(const Job &job) const {
+  const int64_t ahead = model().plan().kv->pageTokens;
+  return std::min(std::ssize(job.tokens) + ahead, job.most);
+}
+
+/// Gives the pages of the last running answer to others; it waits again, and
+/// goes on where it was. What it ran stays in the prefix cache as long as
+/// nobody needs the pages.
+void Scheduler::preemptLast() {
+  const auto last = std::prev(running.end());
+  Job &job = *last;
+  engine->keep(*job.sequence, job.promptOf(*engine));
+  job.sequence.reset();
+  ++job.end.preemptions;
+  ++total.preemptions;
+  move(running, last, waiting);
+}
+
+/// Drops what a step that failed has left behind the tokens that were taken.
+void Scheduler::dropFailedStep() {
+  for (Job &job : running)
+    engine->truncate(*job.sequence, std::min(job.sequence->length(),
+                                             std::ssize(job.tokens) - 1));
+}
+
+void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
+  const double start = steadySeconds();
+  endOverdue();
+  admit();
+  if (!running.empty())
+    run(start, isInterrupted);
+}
+
+/// The rows of a step: one of each answer that decodes, and as much of the
+/// prompts, in their order, as the budget allows.
+Scheduler::Batch Scheduler::chooseRows() {
+  Batch batch;
+  const auto add = [&](Job &job, int64_t count, RowKind kind) {
+    const auto first = static_cast<size_t>(job.sequence->length());
+    const bool isLast = count == job.pending();
+    batch.jobs.push_back(&job);
+    batch.items.push_back({&*job.sequence,
+                           absl::MakeConstSpan(job.tokens)
+                               .subspan(first, static_cast<size_t>(count)),
+                           isLast ? &job.sampler : nullptr, kind});
+  };
+  const auto promptRows = [&](const Job &job) {
+    return std::ssize(job.promptOf(*engine)) - job.sequence->length();
+  };
+  const auto decodes = [&](const Job &job) {
+    return engine->mixesKinds() ? job.pending() == 1 : promptRows(job) <= 0;
+  };
+  for (Job &job : running)
+    if (decodes(job))
+      add(job, 1, RowKind::Decode);
+  batch.decodeRows = std::ssize(batch.jobs);
+  int64_t left = model().plan().programs.back()->maxRows;
+  if (batch.decodeRows > 0) {
+    // More would take a program more than once.
+    if (engine->mixesKinds())
+      left = std::max<int64_t>(left - batch.decodeRows, 1);
+    left = std::min(left, options.promptRows > 0 ? options.promptRows
+                                                 : budget.rows());
+  }
+  for (Job &job : running) {
+    if (decodes(job) || left == 0)
+      continue;
+    const int64_t count = std::min(promptRows(job), left);
+    add(job, count, RowKind::Prompt);
+    left -= count;
+    batch.promptRows += count;
+  }
+  return batch;
+}
+
+void Scheduler::countStep(int64_t rows) {
+  ++total.steps;
+  total.rows += rows;
+  const auto bucket =
+      static_cast<size_t>(std::bit_width(static_cast<uint64_t>(rows) - 1));
+  ++total.stepRows[std::min(bucket, total.stepRows.size() - 1)];
+}
+
+/// A step that began at `start`.
+void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
+  Batch batch = chooseRows();
+  Profile profile(model().plan());
+  const bool isTimed = options.profileInterval > 0 && start >= nextProfile &&
+                       batch.promptRows == 0;
+  if (isTimed) {
+    nextProfile = start + options.profileInterval;
+    engine->setProfile(&profile);
+  } else if (batch.decodeRows == std::ssize(running) &&
+             runQueued(batch, isInterrupted)) {
+    total.stepSeconds += steadySeconds() - start;
+    return;
+  }
+  auto sampled = engine->sample(batch.items);
+  while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
+    dropFailedStep();
+    preemptLast();
+    batch = chooseRows();
+    sampled = engine->sample(batch.items);
+  }
+  // Before anybody is told a token that was computed from what is not there.
+  const absl::Status files = model().checkFiles();
+  if (!files.ok())
+    sampled = files;
+  countStep(batch.decodeRows + batch.promptRows);
+  for (size_t i = 0; i < batch.jobs.size(); ++i) {
+    if (!sampled.ok())
+      finish(*batch.jobs[i], sampled.status());
+    else if (batch.items[i].sampler)
+      take(*batch.jobs[i], (*sampled)[i]);
+  }
+  if (!files.ok() || (exitCode(sampled.status()) == ExitCode::Device &&
+                      !model().device().check().ok())) {
+    lost = sampled.status();
+    failAll(lost);
+  }
+  const double seconds = steadySeconds() - start;
+  total.stepSeconds += seconds;
+  if (!isTimed) {
+    budget.record(batch.decodeRows, batch.promptRows, seconds);
+    return;
+  }
+  engine->setProfile(nullptr);
+  kernels = std::make_shared<const std::vector<KernelSum>>(profile.sums());
+}
+
+/// Runs steps of `batch`, which decodes, where the device queues them; false
+/// where one step of `batch` is to be run otherwise, to find out whose an error
+/// is.
+bool Scheduler::runQueued(Batch &batch,
+                          absl::FunctionRef<bool()> isInterrupted) {
+  // So many that those who watch the counts see them change.
+  int64_t steps = 64;
+  std::vector<DecodeItem> items;
+  for (Job *job : batch.jobs) {
+    if (job->pending() != 1)
+      return false;
+    items.push_back({&*job->sequence, job->tokens.back(), &job->sampler});
+    steps = std::min(steps, job->most - job->sequence->length());
+  }
+  const absl::StatusOr<bool> isQueued = engine->canQueue(items);
+  if (!isQueued.ok() || !*isQueued)
+    return false;
+  // Sequences stay until all steps in flight are done.
+  std::vector<std::pair<Job *, AnswerPart>> ended;
+  const absl::Status status = engine->decode(
+      items, steps,
+      [&](absl::Span<const int32_t> tokens) -> absl::StatusOr<bool> {
+        LLAMAC_RETURN_IF_ERROR(model().checkFiles());
+        countStep(std::ssize(tokens));
+        bool goesOn = !isInterrupted();
+        for (size_t i = 0; i < tokens.size(); ++i) {
+          Job &job = *batch.jobs[i];
+          // What is in flight goes past an end, for the others' sake.
+          if (job.answer.ended())
+            continue;
+          if (std::optional<AnswerPart> last = add(job, tokens[i]))
+            ended.emplace_back(&job, *std::move(last));
+          goesOn &= !job.answer.ended() && !job.isOverdue();
+        }
+        return goesOn;
+      },
+      StepsAhead::Given);
+  for (auto &[job, part] : ended)
+    end(*job, *job->answer.ended(), std::move(part));
+  if (status.ok())
+    return true;
+  dropFailedStep();
+  if (!ended.empty())
+    return true;
+  batch = chooseRows(); // Its items were of tokens that have moved on.
+  return false;
+}
+
+/// Makes `token` part of an answer that has run all others, or ends it.
+void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
+  if (!token.ok())
+    finish(job, token.status());
+  else if (std::optional<AnswerPart> last = add(job, *token))
+    end(job, *job.answer.ended(), *std::move(last));
+}
+
+/// Adds `token` to an answer. Gives the caller what came of it, or returns it
+/// where the answer has ended.
+std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
+  if (job.end.firstTokenSeconds == 0) {
+    job.end.firstTokenSeconds = job.secondsSinceStart();
+    engine->keep(*job.sequence, job.promptOf(*engine));
+    startLater(*job.asked);
+  }
+  AnswerPart part{.answer = job.number};
+  const size_t before = job.answer.textBytes();
+  part.text = job.answer.add(token);
+  part.textBytes = job.answer.textBytes() - before;
+  if (job.answer.ended() != StopReason::StopId) {
+    part.tokens.push_back(token);
+    if (const TokenLogprobs *logprobs = job.sampler.logprobs())
+      part.logprobs.push_back(*logprobs);
+    job.tokens.push_back(token);
+    ++job.end.answerTokens;
+    ++total.answerTokens;
+  }
+  if (job.answer.ended())
+    return part;
+  job.asked->callback(part);
+  return std::nullopt;
+}
+
+/// Ends an answer as it is; `part` is what the last step brought.
+void Scheduler::end(Job &job, StopReason why, AnswerPart part) {
+  if (!job.answer.ended()) {
+    const size_t before = job.answer.textBytes();
+    part.text += job.answer.end(why);
+    part.textBytes += job.answer.textBytes() - before;
+  }
+  job.end.reason = *job.answer.ended();
+  if (job.sequence)
+    engine->keep(*job.sequence, job.promptOf(*engine));
+  finish(job, absl::OkStatus(), std::move(part));
+}
+
+/// Tells the caller that `job` has ended, and forgets it.
+void Scheduler::finish(Job &job, absl::Status status, AnswerPart part) {
+  total.failed += !status.ok();
+  ++total.finished;
+  part.answer = job.number;
+  job.end.seconds = job.secondsSinceStart();
+  job.end.status = std::move(status);
+  part.end = job.end;
+  const std::shared_ptr<Asked> asked = job.asked;
+  startLater(*asked);
+  Jobs &jobs = job.sequence ? running : waiting;
+  jobs.erase(std::ranges::find(jobs, &job, [](Job &of) { return &of; }));
+  asked->callback(part);
+}
+
+/// Queues the other answers of a request, whose prompt is in the cache now.
+void Scheduler::startLater(Asked &asked) {
+  while (!asked.later.empty())
+    move(asked.later, asked.later.begin(), waiting);
+}
+
+SchedulerCounts Scheduler::counts() const {
+  SchedulerCounts counts = total;
+  counts.running = std::ssize(running);
+  counts.waiting = answers - counts.finished - counts.running;
+  if (const PrefixCache *prefixes = engine->prefixes())
+    counts.loadedTokens = prefixes->counts().loaded;
+  counts.programSeconds = engine->programSeconds();
+  counts.pages = engine->pages();
+  counts.freePages = engine->freePages();
+  return counts;
+}
+
+} // namespace llamac

@@ -1,0 +1,751 @@
+//===- Engine.cpp - Runs sequences through a model ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "engine/step/Engine.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/load/MemoryNeeds.h"
+#include "runtime/plan/PlanConfig.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llamac {
+
+/// One token of a step.
+struct Engine::Row {
+  Sequence *sequence;
+  int32_t token;
+  int32_t position;
+  bool isOutput;
+  SamplingParams params; ///< Of the token that follows an output row.
+  size_t item;           ///< Of the batch.
+  int64_t index;         ///< In the item's tokens.
+};
+
+/// The engine's memory as an observer reaches it.
+class Engine::Memory final : public StepMemory {
+public:
+  explicit Memory(Engine &engine) : engine(engine) {}
+
+  absl::StatusOr<absl::Span<const uint8_t>>
+  read(const schema::Operand &operand, uint64_t offset, uint64_t size,
+       std::vector<uint8_t> &staging) override {
+    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand, offset, size));
+    return engine.shared->device().read(*place.buffer, place.start, size,
+                                        staging);
+  }
+
+  absl::Status write(const schema::Operand &operand, uint64_t offset,
+                     absl::Span<const uint8_t> bytes) override {
+    LLAMAC_ASSIGN_OR_RETURN(const Place place,
+                            find(operand, offset, bytes.size()));
+    return engine.shared->device().write(*place.buffer, place.start, bytes);
+  }
+
+private:
+  struct Place {
+    Buffer *buffer;
+    uint64_t start;
+  };
+
+  /// Byte `offset` of an operand, and `size` from there.
+  absl::StatusOr<Place> find(const schema::Operand &operand, uint64_t offset,
+                             uint64_t size) const {
+    switch (operand.kind()) {
+    case schema::OperandKind::Arena:
+      return Place{engine.arena.get(), operand.offset() + offset};
+    case schema::OperandKind::Kv:
+      return Place{engine.kvPools[operand.index()].get(), offset};
+    case schema::OperandKind::Input: {
+      const auto role = static_cast<schema::InputRole>(operand.index());
+      const InputLayout &layout = engine.inputs->layout();
+      const uint64_t first =
+          operand.offset() * engine.bound.pageTableBytes + offset;
+      // Others lie behind it in the same buffer.
+      LLAMAC_RETURN_IF_ERROR(checkInside(layout.bytes(role), first, size));
+      return Place{&engine.inputs->buffer(), layout.offset(role) + first};
+    }
+    case schema::OperandKind::Weight:
+    case schema::OperandKind::Constant:
+    case schema::OperandKind::Counters:
+    case schema::OperandKind::Exchange:
+    case schema::OperandKind::Peers:
+      break;
+    }
+    return internalError(absl::StrCat(
+        "operand: expected one of the arena, the cache or the inputs, got a ",
+        schema::EnumNameOperandKind(operand.kind())));
+  }
+
+  Engine &engine;
+};
+
+/// The pages of the pools as they are copied to and from a file.
+class Engine::Pages final : public PageMemory {
+public:
+  explicit Pages(Engine &engine) : engine(engine) {}
+
+  uint64_t pageBytes(size_t group) const override {
+    const auto layers = static_cast<uint64_t>(
+        std::ranges::count(engine.shared->plan().kv->layerGroups, group));
+    return layers * layerBytes();
+  }
+
+  absl::Status read(size_t group, int32_t page,
+                    std::vector<uint8_t> &bytes) override {
+    return forEachLayer(group, [&](Buffer &pool) -> absl::Status {
+      LLAMAC_ASSIGN_OR_RETURN(
+          const absl::Span<const uint8_t> part,
+          engine.shared->device().read(pool, page * layerBytes(), layerBytes(),
+                                       staging));
+      bytes.insert(bytes.end(), part.begin(), part.end());
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status write(size_t group, int32_t page,
+                     absl::Span<const uint8_t> bytes) override {
+    return forEachLayer(group, [&](Buffer &pool) {
+      const absl::Span<const uint8_t> part = bytes.first(layerBytes());
+      bytes.remove_prefix(layerBytes());
+      return engine.shared->device().write(pool, page * layerBytes(), part);
+    });
+  }
+
+private:
+  uint64_t layerBytes() const { return engine.shared->plan().kv->pageBytes; }
+
+  absl::Status forEachLayer(size_t group,
+                            absl::FunctionRef<absl::Status(Buffer &)> use) {
+    const auto &groups = engine.shared->plan().kv->layerGroups;
+    for (size_t layer = 0; layer < groups.size(); ++layer)
+      if (groups[layer] == group)
+        LLAMAC_RETURN_IF_ERROR(use(*engine.kvPools[layer]));
+    return absl::OkStatus();
+  }
+
+  Engine &engine;
+  std::vector<uint8_t> staging;
+};
+
+StepMemory::~StepMemory() = default;
+LaunchObserver::~LaunchObserver() = default;
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<Engine>>
+Engine::create(std::shared_ptr<const Model> model,
+               const EngineOptions &options) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(model)));
+  engine->batchInvariant = options.batchInvariant;
+  engine->observer = options.observer;
+  LLAMAC_RETURN_IF_ERROR(engine->allocate(options));
+  if (!options.prefixFile.empty())
+    LLAMAC_RETURN_IF_ERROR(engine->openPrefixFile(options.prefixFile));
+  return engine;
+}
+
+static std::vector<void *>
+addressesOf(const std::vector<std::unique_ptr<Buffer>> &buffers) {
+  std::vector<void *> addresses;
+  addresses.reserve(buffers.size());
+  for (const auto &buffer : buffers)
+    addresses.push_back(buffer->address());
+  return addresses;
+}
+
+absl::Status Engine::allocate(const EngineOptions &options) {
+  const schema::PlanT &plan = shared->plan();
+  Device &device = shared->device();
+  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
+  LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
+  if (plan.exchangeBytes != 0) {
+    LLAMAC_ASSIGN_OR_RETURN(exchange,
+                            device.allocateExchange(plan.exchangeBytes));
+    bound.exchange = exchange->address();
+  }
+
+  LLAMAC_ASSIGN_OR_RETURN(inputs, StepInputs::create(plan, device));
+  // Last, as they may take what is left.
+  LLAMAC_RETURN_IF_ERROR(allocatePools(options));
+  if (options.keepsPrefixes)
+    prefixCache = std::make_unique<PrefixCache>(*cache);
+
+  bound.arena = arena->address();
+  bound.weights = shared->weightAddresses();
+  bound.kv = addressesOf(kvPools);
+  bound.inputs = inputs->addresses();
+  bound.pageTableBytes = pageTableBytes(*plan.kv);
+  bound.constants = shared->constantAddresses();
+  bound.counters = counters->address();
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
+                            shared->code().prepare(i, bound));
+  }
+  return absl::OkStatus();
+}
+
+/// The pages that `share` of the free memory holds; 0 for no limit. Usage error
+/// for a share of memory that is the host's, memory error where too few fit.
+absl::StatusOr<int64_t> Engine::pagesThatFit(double share) const {
+  const schema::PlanT &plan = shared->plan();
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          shared->device().memory());
+  if (!memory) {
+    if (share == 0)
+      return 0;
+    return usageError(absl::StrCat(
+        "KV memory: expected a device with memory of its own, got ",
+        shared->device().describe(), "; give a number of KV pages instead"));
+  }
+  if (share == 0)
+    share = defaultKvMemory;
+  const auto bytes =
+      static_cast<uint64_t>(share * static_cast<double>(memory->free));
+  const int64_t pages = kvPagesWithin(plan, bytes);
+  if (const int64_t least = leastKvPages(plan); pages < least)
+    return memoryError(absl::StrCat(
+        "KV cache: expected ", formatBytes(kvPoolsBytes(plan, least)), " for ",
+        least, " pages of ", plan.kv->pageTokens, " tokens, got ", share,
+        " of ", formatBytes(memory->free), " that are free of ",
+        formatBytes(memory->total), "; free some, or compile with a smaller ",
+        "--weights"));
+  return pages;
+}
+
+/// Memory error where so many pages, for which nothing is reserved, do not fit.
+absl::Status Engine::checkPagesFit(int64_t pages) const {
+  const schema::PlanT &plan = shared->plan();
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          shared->device().memory());
+  const uint64_t needed = kvPoolsBytes(plan, pages);
+  if (!memory || !shared->sharesPages() || needed <= memory->free)
+    return absl::OkStatus();
+  return memoryError(
+      absl::StrCat("KV cache: expected ", formatBytes(needed), " for ", pages,
+                   " pages, got ", formatBytes(memory->free), " free of ",
+                   formatBytes(memory->total), "; ",
+                   kvPagesWithin(plan, memory->free), " pages would fit"));
+}
+
+absl::Status Engine::allocatePools(const EngineOptions &options) {
+  if (options.kvPages != 0 && options.kvMemory != 0)
+    return usageError("KV memory: expected it without a number of KV pages, "
+                      "got both");
+  if (!(options.kvMemory >= 0 && options.kvMemory <= 1))
+    return usageError(absl::StrCat(
+        "KV memory: expected a share from 0 to 1, got ", options.kvMemory));
+  if (options.kvPages != 0)
+    LLAMAC_RETURN_IF_ERROR(checkPagesFit(options.kvPages));
+  if (options.kvPages != 0 || (options.kvMemory == 0 && !shared->sharesPages()))
+    return allocatePools(options.kvPages);
+  int64_t most = INT64_MAX;
+  while (true) {
+    LLAMAC_ASSIGN_OR_RETURN(int64_t pages, pagesThatFit(options.kvMemory));
+    pages = std::min(pages, most);
+    const absl::Status status = allocatePools(pages);
+    if (exitCode(status) != ExitCode::Memory ||
+        pages <= leastKvPages(shared->plan()))
+      return status;
+    // Another process has taken some of it since.
+    most = pages - pages / 4;
+  }
+}
+
+/// At most `pages` pages in a group; 0: as many as all sequences can use.
+absl::Status Engine::allocatePools(int64_t pages) {
+  const schema::PlanT &plan = shared->plan();
+  Device &device = shared->device();
+  kvPools.clear();
+  if (shared->sharesPages())
+    LLAMAC_RETURN_IF_ERROR(
+        withContext(device.reserve(kvPoolsBytes(plan, pages)), "KV cache"));
+  for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
+    auto pool = device.allocate(kvPoolBytes(*plan.kv, layer, pages));
+    if (!pool.ok())
+      return withContext(pool.status(),
+                         absl::StrCat("KV cache of layer ", layer, " of ",
+                                      shared->config().numLayers));
+    kvPools.push_back(*std::move(pool));
+  }
+  cache = std::make_unique<KvCache>(*plan.kv, pages);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::openPrefixFile(const std::string &path) {
+  if (shared->plan().ranks > 1)
+    return usageError(absl::StrCat(
+        "prefix file: expected a plan for one rank, whose cache is in one "
+        "place, got one for ",
+        shared->plan().ranks));
+  if (!prefixCache)
+    return usageError(absl::StrCat(
+        "prefix file: expected it with the prefix cache, which is off, got ",
+        path));
+  pageMemory = std::make_unique<Pages>(*this);
+  std::string identity = shared->identity();
+  // Then any program may have computed a row.
+  if (!batchInvariant && !shared->plan().rowsAreAlike)
+    identity += ", not batch-invariant";
+  return prefixCache->open(path, identity, *pageMemory);
+}
+
+absl::Status Engine::savePrefixes() {
+  if (!prefixCache)
+    return absl::OkStatus();
+  uint64_t bytes = 0;
+  for (const auto &pool : kvPools)
+    bytes += pool->size();
+  return prefixCache->save(bytes);
+}
+
+absl::StatusOr<Sequence> Engine::newSequence() {
+  LLAMAC_ASSIGN_OR_RETURN(const int32_t slot, cache->open());
+  return Sequence(cache.get(), slot);
+}
+
+absl::Status Engine::checkTokens(absl::Span<const int32_t> tokens) const {
+  const int64_t vocab = shared->config().vocabSize;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocab)
+      return withField(
+          usageError(absl::StrCat("token ", i, ": expected an id from 0 to ",
+                                  vocab - 1, ", got ", tokens[i])),
+          "prompt");
+  return absl::OkStatus();
+}
+
+absl::Status Engine::checkBatch(absl::Span<const SequenceTokens> batch) const {
+  absl::flat_hash_set<const Sequence *> seen;
+  for (const SequenceTokens &item : batch) {
+    if (item.tokens.empty())
+      return usageError("tokens: expected at least one, got none");
+    const int64_t length =
+        item.sequence->length() + static_cast<int64_t>(item.tokens.size());
+    if (length > shared->context())
+      return usageError(
+          absl::StrCat("context: the prompt makes ", length,
+                       " tokens, the plan was compiled for ", shared->context(),
+                       "; shorten it or compile with a larger --ctx-size"));
+    LLAMAC_RETURN_IF_ERROR(checkTokens(item.tokens));
+    if (!seen.insert(item.sequence).second)
+      return internalError("a sequence is in the batch twice");
+  }
+  return absl::OkStatus();
+}
+
+/// Checks `batch` and sees to it that there are pages for all of it.
+absl::Status Engine::admit(absl::Span<const SequenceTokens> batch) {
+  LLAMAC_RETURN_IF_ERROR(checkBatch(batch));
+  std::vector<Growth> growths;
+  growths.reserve(batch.size());
+  for (const SequenceTokens &item : batch)
+    growths.push_back(
+        {item.sequence->slot,
+         item.sequence->length() + static_cast<int64_t>(item.tokens.size())});
+  return cache->checkRoom(growths);
+}
+
+/// Gives `sequence` the pages that `tokens` tokens in all need.
+absl::Status Engine::reserve(const Sequence &sequence, int64_t tokens) {
+  LLAMAC_ASSIGN_OR_RETURN(const bool changed,
+                          cache->reserve({sequence.slot, tokens}));
+  return changed ? writePageTable(sequence) : absl::OkStatus();
+}
+
+int64_t Engine::mostTokens() const {
+  return std::min(shared->context(), cache->mostTokens());
+}
+
+/// As the cache knows them.
+std::vector<Growth>
+Engine::slotsOf(absl::Span<const SequenceGrowth> growths) const {
+  std::vector<Growth> slots;
+  slots.reserve(growths.size());
+  for (const SequenceGrowth &growth : growths)
+    slots.push_back({growth.sequence->slot, growth.tokens});
+  return slots;
+}
+
+bool Engine::hasRoom(absl::Span<const SequenceGrowth> growths) const {
+  return cache->hasRoom(slotsOf(growths));
+}
+
+bool Engine::mayHaveRoom(absl::Span<const SequenceGrowth> growths,
+                         absl::Span<const int32_t> prompt,
+                         int64_t tokens) const {
+  std::vector<int64_t> held(cache->groupCount(), 0);
+  if (prefixCache)
+    held = prefixCache->heldPages(prompt);
+  std::vector<int64_t> more;
+  for (size_t group = 0; group < held.size(); ++group)
+    more.push_back(cache->pagesFor(group, tokens) - held[group]);
+  return cache->hasRoom(slotsOf(growths), more);
+}
+
+absl::Status Engine::writePageTable(const Sequence &sequence) {
+  const uint64_t table = inputs->layout().offset(schema::InputRole::PageTable);
+  return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
+    return shared->device().write(inputs->buffer(), table + offset, bytes);
+  });
+}
+
+absl::StatusOr<int64_t> Engine::reuse(Sequence &sequence,
+                                      absl::Span<const int32_t> tokens) {
+  if (!prefixCache)
+    return 0;
+  if (sequence.tokens != 0)
+    return internalError("only an empty sequence can begin as another did");
+  LLAMAC_RETURN_IF_ERROR(prefixCache->load(tokens));
+  const int64_t found = prefixCache->attach(sequence.slot, tokens);
+  if (found != 0)
+    LLAMAC_RETURN_IF_ERROR(writePageTable(sequence));
+  sequence.tokens = sequence.written = found;
+  return found;
+}
+
+void Engine::keep(const Sequence &sequence, absl::Span<const int32_t> tokens) {
+  if (prefixCache)
+    prefixCache->keep(
+        sequence.slot,
+        tokens.first(std::min<size_t>(tokens.size(), sequence.tokens)),
+        sequence.written);
+}
+
+int64_t Engine::truncate(Sequence &sequence, int64_t tokens) {
+  const int64_t behind = tokens % cache->tokensOfPage();
+  if (behind != 0 && cache->isShared(sequence.slot, tokens))
+    tokens -= behind;
+  if (!cache->holds(sequence.slot, tokens, sequence.written))
+    tokens = 0;
+  if (tokens == 0)
+    sequence.written = 0;
+  sequence.tokens = tokens;
+  cache->trim(sequence.slot, tokens);
+  return tokens;
+}
+
+// Where all prompts keep to one program, it is the smallest for them: it takes
+// long ones in several steps at about what one step of a larger program takes,
+// and short ones at a part of it (docs/gpu-model.md).
+size_t Engine::promptProgram() const {
+  const auto &all = shared->plan().programs;
+  if (mixesKinds())
+    return all.size() - 1;
+  const auto smallest = std::ranges::find_if(
+      all, [](const auto &program) { return isForPrompts(*program); });
+  return smallest == all.end() ? all.size() - 1 : smallest - all.begin();
+}
+
+size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
+  const schema::PlanT &plan = shared->plan();
+  int64_t rows = shape.rows, outputs = shape.outputRows;
+  if (!mixesKinds()) {
+    if (kind == RowKind::Prompt)
+      return promptProgram();
+    rows = outputs = std::max(rows, plan.kv->maxSequences);
+  }
+  return llamac::programFor(plan, rows, outputs, kind == RowKind::Prompt);
+}
+
+absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
+                          LogitsCallback callback) {
+  LLAMAC_RETURN_IF_ERROR(admit(batch));
+  return runBatch(
+      batch, {}, [] {},
+      [&](absl::Span<const Row> rows, size_t program) {
+        return giveLogits(rows, program, callback);
+      });
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
+Engine::sample(absl::Span<const SampledTokens> batch) {
+  const auto isOnDevice = [&](const SampledTokens &item) {
+    return item.sampler && shared->samples() && item.sampler->samplesOnDevice();
+  };
+  std::vector<SequenceTokens> items;
+  items.reserve(batch.size());
+  for (const SampledTokens &item : batch)
+    items.push_back({item.sequence, item.tokens,
+                     item.sampler ? OutputRows::Last : OutputRows::None,
+                     item.kind});
+  // What is refused or fails takes no random number.
+  LLAMAC_RETURN_IF_ERROR(admit(items));
+  std::vector<SamplingParams> params;
+  if (std::ranges::any_of(batch, isOnDevice))
+    for (const SampledTokens &item : batch)
+      params.push_back(isOnDevice(item)
+                           ? ParamStream(item.sampler->params()).next()
+                           : SamplingParams());
+  const auto prepareSamplers = [&] {
+    for (const SampledTokens &item : batch)
+      if (item.sampler)
+        item.sampler->prepare();
+  };
+  std::vector<absl::StatusOr<int32_t>> tokens(batch.size(), -1);
+  LLAMAC_RETURN_IF_ERROR(runBatch(
+      items, params, prepareSamplers,
+      [&](absl::Span<const Row> rows, size_t program) -> absl::Status {
+        if (!params.empty())
+          LLAMAC_RETURN_IF_ERROR(
+              takeTokens(rows, program, batch, absl::MakeSpan(tokens)));
+        return sampleOnHost(rows, program, batch, absl::MakeSpan(tokens));
+      }));
+  for (const SampledTokens &item : batch)
+    if (isOnDevice(item))
+      item.sampler->nextParams();
+  return tokens;
+}
+
+/// `batch` is admitted; `params` are those of its items, or empty.
+absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
+                              absl::Span<const SamplingParams> params,
+                              absl::FunctionRef<void()> meanwhile,
+                              ChunkCallback callback) {
+  // An observer sees every launch.
+  const bool samples = shared->samples() && (observer || !params.empty());
+
+  // The last program holds the most rows.
+  const auto &programsOfPlan = shared->plan().programs;
+  const int64_t most = programsOfPlan.back()->maxRows;
+  const int64_t mostOfPrompts = programsOfPlan[promptProgram()]->maxRows;
+  std::vector<Row> rows;
+  int64_t outputs = 0;
+  RowKind kind = RowKind::Decode; // Of the rows; Prompt, where some are.
+  const auto runRows = [&]() -> absl::Status {
+    if (!rows.empty())
+      LLAMAC_RETURN_IF_ERROR(
+          runChunk(rows, outputs, kind, samples, meanwhile, callback));
+    rows.clear();
+    outputs = 0;
+    kind = RowKind::Decode;
+    return absl::OkStatus();
+  };
+  for (size_t item = 0; item < batch.size(); ++item) {
+    const SequenceTokens &next = batch[item];
+    const auto count = static_cast<int64_t>(next.tokens.size());
+    const auto first = static_cast<int32_t>(next.sequence->length());
+    if (next.kind != kind && !mixesKinds())
+      LLAMAC_RETURN_IF_ERROR(runRows());
+    for (int64_t i = 0; i < count; ++i) {
+      const bool isOutput =
+          next.outputs == OutputRows::All ||
+          (next.outputs == OutputRows::Last && i == count - 1);
+      if (static_cast<int64_t>(rows.size()) ==
+          (next.kind == RowKind::Prompt ? mostOfPrompts : most))
+        LLAMAC_RETURN_IF_ERROR(runRows());
+      // A single row is what decode has, unless bits shall be those of prompts.
+      if (next.kind == RowKind::Prompt && (count > 1 || !mixesKinds()))
+        kind = RowKind::Prompt;
+      rows.push_back({next.sequence, next.tokens[i],
+                      first + static_cast<int32_t>(i), isOutput,
+                      params.empty() ? SamplingParams() : params[item], item,
+                      i});
+      outputs += isOutput;
+    }
+  }
+  return runRows();
+}
+
+absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
+                              RowKind kind, bool samples,
+                              absl::FunctionRef<void()> meanwhile,
+                              ChunkCallback callback) {
+  const size_t program = programFor({std::ssize(rows), outputs, samples}, kind);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
+      LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));
+  fillRows(rows);
+  for (const Row &row : rows)
+    row.sequence->written =
+        std::max<int64_t>(row.sequence->written, row.position + 1);
+  // All rows at first, with as many of the outputs as the program has; then the
+  // rest of those.
+  const int64_t most = shared->plan().programs[program]->maxOutputRows;
+  for (size_t first = 0; first < rows.size();) {
+    int64_t part = 0;
+    size_t end = first;
+    for (; end < rows.size() && part + rows[end].isOutput <= most; ++end)
+      part += rows[end].isOutput;
+    fillOutputs(rows.subspan(0, end), first, part, samples);
+    LLAMAC_RETURN_IF_ERROR(inputs->send([&](uint64_t offset, auto bytes) {
+      return shared->device().write(inputs->buffer(), offset, bytes);
+    }));
+    const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
+    const double start = steadySeconds();
+    LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape, kind)
+                           : profile
+                               ? runTimed(rows, program, shape)
+                               : programs[program]->run(shape, meanwhile));
+    secondsInPrograms += steadySeconds() - start;
+    for (const Row &row : rows)
+      row.sequence->tokens = row.position + 1;
+    LLAMAC_RETURN_IF_ERROR(callback(rows.subspan(first, end - first), program));
+    first = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
+                              const StepShape &shape) {
+  TimedStep step{.program = program, .shape = shape, .start = steadySeconds()};
+  for (size_t i = 0; shape.rows > 0 && i < rows.size(); ++i) {
+    step.keys += rows[i].position + 1;
+    if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
+      step.context += rows[i].position + 1;
+  }
+  LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                          programs[program]->runTimed(shape));
+  step.seconds = seconds;
+  profile->add(step);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::runObserved(size_t program, const StepShape &shape,
+                                 RowKind kind) {
+  Memory memory(*this);
+  const size_t launches = shared->plan().programs[program]->launches.size();
+  for (size_t launch = 0; launch < launches; ++launch) {
+    LaunchSite site{program, launch, shape};
+    if (!mixesKinds())
+      site.kind = kind;
+    LLAMAC_RETURN_IF_ERROR(observer->before(site, memory));
+    LLAMAC_RETURN_IF_ERROR(programs[program]->runLaunch(launch, shape));
+    LLAMAC_RETURN_IF_ERROR(observer->after(site, memory));
+  }
+  return absl::OkStatus();
+}
+
+void Engine::fillRows(absl::Span<const Row> rows) {
+  using schema::InputRole;
+  const auto tokens = inputs->rows<int32_t>(InputRole::Tokens, rows.size());
+  const auto positions =
+      inputs->rows<int32_t>(InputRole::Positions, rows.size());
+  const auto sequences =
+      inputs->rows<int32_t>(InputRole::Sequences, rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    tokens[i] = rows[i].token;
+    positions[i] = rows[i].position;
+    sequences[i] = rows[i].sequence->slot;
+  }
+}
+
+/// Makes those of `rows` from `first` on that are outputs, `count` of them, the
+/// step's.
+void Engine::fillOutputs(absl::Span<const Row> rows, size_t first,
+                         int64_t count, bool samples) {
+  using schema::InputRole;
+  const auto outputs = inputs->rows<int32_t>(InputRole::OutputRows, count);
+  // The one row of a step is sampled even where it is no output row.
+  const auto params = inputs->rows<SamplingParams>(
+      InputRole::SamplingParams, samples ? std::max<size_t>(count, 1) : 0);
+  if (samples && count == 0)
+    params[0] = SamplingParams();
+  for (size_t i = first, output = 0; i < rows.size(); ++i) {
+    if (!rows[i].isOutput)
+      continue;
+    outputs[output] = static_cast<int32_t>(i);
+    if (samples)
+      params[output] = rows[i].params;
+    ++output;
+  }
+}
+
+/// Gives the items whose tokens the device has sampled theirs.
+absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
+                                absl::Span<const SampledTokens> batch,
+                                absl::Span<absl::StatusOr<int32_t>> tokens) {
+  const schema::ProgramT &plan = *shared->plan().programs[program];
+  const auto outputs = std::ranges::count(rows, true, &Row::isOutput);
+  LLAMAC_ASSIGN_OR_RETURN(
+      const absl::Span<const uint8_t> bytes,
+      shared->device().read(*arena, static_cast<uint64_t>(plan.tokensOffset),
+                            outputs * sizeof(int32_t), resultStaging));
+  const uint8_t *next = bytes.data();
+  for (const Row &row : rows) {
+    if (!row.isOutput)
+      continue;
+    int32_t token = 0;
+    std::memcpy(&token, next, sizeof(token));
+    next += sizeof(token);
+    if (!batch[row.item].sampler->samplesOnDevice())
+      continue;
+    tokens[row.item] = token;
+    if (token < 0)
+      tokens[row.item] = notFiniteError(row.position);
+  }
+  return absl::OkStatus();
+}
+
+/// Samples the tokens of the other items from their logits.
+absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
+                                  absl::Span<const SampledTokens> batch,
+                                  absl::Span<absl::StatusOr<int32_t>> tokens) {
+  struct HostRow {
+    const Row *row;
+    uint64_t output; ///< Its number among the output rows.
+  };
+  std::vector<HostRow> hostRows;
+  uint64_t outputs = 0;
+  for (const Row &row : rows) {
+    if (!row.isOutput)
+      continue;
+    if (!shared->samples() || !batch[row.item].sampler->samplesOnDevice())
+      hostRows.push_back({&row, outputs});
+    ++outputs;
+  }
+  if (hostRows.empty())
+    return absl::OkStatus();
+  const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
+  const uint64_t first = hostRows.front().output;
+  const uint64_t count = hostRows.back().output + 1 - first;
+  LLAMAC_ASSIGN_OR_RETURN(
+      const absl::Span<const uint8_t> bytes,
+      shared->device().read(*arena,
+                            shared->plan().programs[program]->logitsOffset +
+                                first * vocab * sizeof(float),
+                            count * vocab * sizeof(float), resultStaging));
+  const auto *logits = reinterpret_cast<const float *>(bytes.data());
+  return shared->device().forEach(hostRows.size(), [&](size_t i) {
+    const auto &[row, output] = hostRows[i];
+    const absl::Span<const float> values(logits + (output - first) * vocab,
+                                         vocab);
+    if (absl::Status status = checkLogits(values, row->position); status.ok())
+      tokens[row->item] = batch[row->item].sampler->sample(values);
+    else
+      tokens[row->item] = std::move(status);
+  });
+}
+
+absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
+                                LogitsCallback callback) {
+  const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
+  const uint64_t rowBytes = vocab * sizeof(float);
+  uint64_t offset = shared->plan().programs[program]->logitsOffset;
+  for (const Row &row : rows) {
+    if (!row.isOutput)
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(
+        const absl::Span<const uint8_t> bytes,
+        shared->device().read(*arena, offset, rowBytes, resultStaging));
+    offset += rowBytes;
+    const absl::Span<const float> logits(
+        reinterpret_cast<const float *>(bytes.data()), vocab);
+    LLAMAC_RETURN_IF_ERROR(checkLogits(logits, row.position));
+    LLAMAC_RETURN_IF_ERROR(callback({row.item, row.index, logits}));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace llamac

@@ -1,0 +1,288 @@
+//===- Model.cpp - A plan, loaded and ready to run ------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "engine/step/Model.h"
+
+#include "runtime/base/Clock.h"
+#include "runtime/base/DamagedFiles.h"
+#include "runtime/base/Progress.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/io/DiskCache.h"
+#include "runtime/load/MemoryNeeds.h"
+#include "runtime/load/RankLeader.h"
+#include "runtime/plan/PlanConfig.h"
+#include "runtime/threads/Topology.h"
+#include "runtime/tuned/TunedPlan.h"
+#include "runtime/weights/WeightLoader.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace llamac {
+
+void loadForSharing(int64_t parallel, int64_t hostParallel,
+                    ModelOptions &loading) {
+  loading.sequences = parallel != 0 ? parallel : hostParallel;
+  loading.fillsGpu = parallel == 0;
+  loading.sharesPages = true;
+}
+
+static absl::StatusOr<std::unique_ptr<Tokenizer>>
+loadPlanTokenizer(const PlanReader &reader) {
+  const auto &tokenizer = reader.plan().tokenizer;
+  if (!tokenizer)
+    return nullptr;
+  const absl::Span<const uint8_t> bytes = reader.bytes(tokenizer->section);
+  return loadTokenizer(absl::string_view(
+      reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+}
+
+/// `plan` with its tuned configs on `device`; null when there are none.
+static absl::StatusOr<std::shared_ptr<const PlanReader>>
+planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
+            const VariantCompiler *compiler) {
+  const absl::StatusOr<std::string> path = tuningStorePath();
+  if (!path.ok())
+    return nullptr;
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
+                          TuningStore::openExisting(*path));
+  if (!store)
+    return nullptr;
+  return tunedPlan(plan, device, *store, compiler);
+}
+
+/// Makes the tuned plan the model's and loads its kernels; an error is a
+/// warning.
+void Model::loadTuned(const VariantCompiler *compiler) {
+  auto tuned = planAsTuned(reader, *runsOn, compiler);
+  absl::Status status = tuned.status();
+  if (tuned.ok() && *tuned) {
+    auto code = runsOn->loadCode(*tuned);
+    status = code.status();
+    if (code.ok()) {
+      reader = *std::move(tuned);
+      kernels = *std::move(code);
+    }
+  }
+  if (!status.ok())
+    printWarning(
+        absl::StrCat(status.message(), "; the default configs are used"));
+}
+
+/// Leaves out the programs that the device cannot run, each with a warning: the
+/// one behind runs their steps. Device error where there is none.
+absl::Status Model::leaveOutUnfit() {
+  const std::vector<UnfitProgram> unfit = kernels->unfitPrograms();
+  if (unfit.empty())
+    return absl::OkStatus();
+  const auto &programs = plan().programs;
+  std::vector<size_t> numbers;
+  for (const UnfitProgram &program : unfit)
+    numbers.push_back(program.number);
+  // Programs are in ascending order of the rows that they hold.
+  if (numbers.back() + 1 == programs.size())
+    return deviceError(absl::StrCat(
+        path(), ": program ", programs.back()->name, ": ", unfit.back().reason,
+        ", and the plan has no other program for its rows; ",
+        noResidentStepAdvice));
+  for (const UnfitProgram &program : unfit) {
+    size_t next = program.number + 1;
+    while (std::ranges::binary_search(numbers, next))
+      ++next;
+    printWarning(absl::StrCat(
+        path(), ": program ", programs[program.number]->name, ": ",
+        program.reason, "; program ", programs[next]->name, " runs its steps"));
+  }
+  LLAMAC_ASSIGN_OR_RETURN(auto rest, reader->withoutPrograms(numbers));
+  if (compiled == reader) {
+    compiled = rest;
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(compiled, compiled->withoutPrograms(numbers));
+  }
+  reader = std::move(rest);
+  LLAMAC_ASSIGN_OR_RETURN(kernels, runsOn->loadCode(reader));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Model>>
+Model::load(absl::string_view path, const ModelOptions &options) {
+  // The seconds since the last call.
+  auto lap = [last = steadySeconds()]() mutable {
+    const double before = std::exchange(last, steadySeconds());
+    return last - before;
+  };
+  std::shared_ptr<Model> model(new Model);
+  LoadTimes &times = model->times;
+  RankWorld *const ranks = options.ranks;
+  const int threads = options.threads != 0 ? options.threads
+                      : ranks              ? ranks->cores()
+                                           : usablePhysicalCores();
+  const uint32_t number = ranks ? announcePlan(*ranks, path, options) : 0;
+  PlanReadOptions reading{.verify = options.verify,
+                          .threads = threads,
+                          .sequences = options.sequences,
+                          .fillsGpu = options.fillsGpu};
+  if (ranks)
+    reading.rank = 0;
+  LLAMAC_ASSIGN_OR_RETURN(model->reader, PlanReader::open(path, reading));
+  if (ranks)
+    LLAMAC_RETURN_IF_ERROR(checkRanks(*ranks, *model->reader));
+  else if (model->plan().ranks > 1 && RankWorld::launchedRank() >= 0)
+    return usageError(absl::StrCat(
+        path, ": a plan for ", model->plan().ranks,
+        " ranks: expected llamac-run as what mpirun starts, got another "
+        "program; start it without mpirun to run all ranks in one process"));
+  model->compiled = model->reader;
+  model->randomWeights = options.randomWeights;
+  model->modelConfig = fromPlan(*model->plan().config);
+  warnOfLongContext(model->context(), model->modelConfig.maxContext);
+  times.plan = lap();
+  LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
+                          createDevice(model->plan(), threads, options));
+  LLAMAC_RETURN_IF_ERROR(
+      checkMemory(*model->reader, *model->runsOn, options.sharesPages));
+  model->pagesAreShared = options.sharesPages;
+  if (ranks) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        model->runsOn,
+        leadRanks(*ranks, number, *model->reader, model->runsOn, options));
+  }
+  times.device = lap();
+  Progress progress(options.quiet);
+  progress.stage("loading the kernels");
+  // Processes run the default configs, so that all run the same.
+  if (options.tuned && !ranks)
+    model->loadTuned(options.compiler);
+  if (!model->kernels) {
+    LLAMAC_ASSIGN_OR_RETURN(model->kernels,
+                            model->runsOn->loadCode(model->reader));
+  }
+  LLAMAC_RETURN_IF_ERROR(model->leaveOutUnfit());
+  times.kernels = lap();
+  LLAMAC_RETURN_IF_ERROR(
+      reserveMemory(*model->reader, *model->runsOn, options.sharesPages));
+  times.memory = lap();
+  LLAMAC_ASSIGN_OR_RETURN(auto weights,
+                          loadWeights(*model->reader, *model->runsOn,
+                                      {options.randomWeights, &progress}));
+  model->weights.assign(std::make_move_iterator(weights.begin()),
+                        std::make_move_iterator(weights.end()));
+  const std::vector<PlanSection> &sections = model->reader->sections();
+  model->constants.resize(sections.size());
+  for (uint32_t i = 0; i < sections.size(); ++i) {
+    if (sections[i].kind != SectionKind::Constants)
+      continue;
+    LLAMAC_ASSIGN_OR_RETURN(model->constants[i],
+                            model->runsOn->share(model->reader->bytes(i)));
+  }
+  times.weights = lap();
+  LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
+  if (model->text)
+    model->grammarCompiler = std::make_shared<GrammarCompiler>(
+        *model->text, model->modelConfig.vocabSize, model->stopIds());
+  times.tokenizer = lap();
+  return model;
+}
+
+absl::StatusOr<std::shared_ptr<const Model>>
+Model::withPlan(std::shared_ptr<const PlanReader> plan) const {
+  std::shared_ptr<Model> model(new Model(*this));
+  if (plan == reader)
+    return model;
+  model->reader = std::move(plan);
+  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(model->reader));
+  return model;
+}
+
+std::string Model::identity() const {
+  std::string text =
+      absl::StrCat("plan ", hashText(compiled->hash()), " on ",
+                   runsOn->arithmetic(plan()), ", ", kernels->isa());
+  if (reader != compiled) {
+    std::string symbols;
+    for (const auto &kernel : plan().kernels)
+      absl::StrAppend(&symbols, kernel->symbol, "\n");
+    absl::StrAppend(&text, ", tuned configs ", keyOf({symbols}));
+  }
+  if (randomWeights)
+    absl::StrAppend(&text, ", random weights ", *randomWeights);
+  return text;
+}
+
+absl::Status Model::checkFiles() const {
+  const auto check = [](const std::string &path) {
+    return isDamaged(path)
+               ? badPlanError(absl::StrCat(
+                     path, ": cannot be read: it was truncated while it was in "
+                           "use, or its disk fails"))
+               : absl::OkStatus();
+  };
+  LLAMAC_RETURN_IF_ERROR(check(path()));
+  for (const auto &source : plan().sourceFiles)
+    LLAMAC_RETURN_IF_ERROR(check(source->path));
+  return absl::OkStatus();
+}
+
+SamplingOptions advisedSampling(const schema::SamplingT *advised) {
+  if (!advised)
+    return {};
+  return {.temperature = advised->temperature,
+          .topK = advised->topK,
+          .topP = advised->topP};
+}
+
+std::vector<void *> Model::weightAddresses() const {
+  std::vector<void *> addresses;
+  addresses.reserve(weights.size());
+  for (const auto &weight : weights)
+    addresses.push_back(weight->address());
+  return addresses;
+}
+
+std::vector<void *> Model::constantAddresses() const {
+  std::vector<void *> addresses;
+  addresses.reserve(constants.size());
+  for (const auto &constant : constants)
+    addresses.push_back(constant ? constant->address() : nullptr);
+  return addresses;
+}
+
+std::string Model::source() const {
+  if (plan().sourceSection < 0)
+    return {};
+  const absl::Span<const uint8_t> bytes = reader->bytes(plan().sourceSection);
+  return {bytes.begin(), bytes.end()};
+}
+
+absl::Span<const int32_t> Model::stopIds() const {
+  if (!plan().tokenizer)
+    return {};
+  return plan().tokenizer->stopIds;
+}
+
+absl::StatusOr<std::vector<int32_t>>
+Model::encode(absl::string_view prompt, EncodeOptions options) const {
+  if (!text)
+    return usageError(absl::StrCat(
+        path(), ": the plan has no tokenizer; give the prompt as ids"));
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                          text->encode(prompt, {.special = options.special}));
+  return options.addBos ? withBos(std::move(ids)) : ids;
+}
+
+std::vector<int32_t> Model::withBos(std::vector<int32_t> ids) const {
+  if (plan().tokenizer && plan().tokenizer->addBos)
+    ids.insert(ids.begin(), plan().tokenizer->bos);
+  return ids;
+}
+
+} // namespace llamac

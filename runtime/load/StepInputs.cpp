@@ -1,0 +1,73 @@
+//===- StepInputs.cpp - What a step is given ------------------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/load/StepInputs.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace llamac {
+
+using schema::InputRole;
+
+InputLayout::InputLayout(const schema::PlanT &plan) {
+  // The last program holds the most rows.
+  const auto rows = static_cast<uint64_t>(plan.programs.back()->maxRows);
+  uint64_t end = 0;
+  const auto place = [&](InputRole role, uint64_t bytes) {
+    places[static_cast<size_t>(role)] = {end, bytes};
+    end += reservedBytes(bytes);
+  };
+  for (const InputRole role : schema::EnumValuesInputRole())
+    if (role != InputRole::PageTable && role != InputRole::Rank)
+      place(role, rows * inputRowBytes(role));
+  place(InputRole::PageTable,
+        plan.kv->groups.size() * pageTableBytes(*plan.kv));
+}
+
+absl::StatusOr<StepInputs> StepInputs::create(const schema::PlanT &plan,
+                                              Device &device) {
+  StepInputs inputs(plan);
+  LLAMAC_ASSIGN_OR_RETURN(inputs.memory,
+                          device.allocate(inputs.places.totalBytes()));
+  return inputs;
+}
+
+std::vector<void *> StepInputs::addresses() const {
+  std::vector<void *> result;
+  for (const InputRole role : schema::EnumValuesInputRole())
+    if (role == InputRole::Rank)
+      result.push_back(nullptr); // Whoever binds a rank's program has it.
+    else
+      result.push_back(static_cast<uint8_t *>(memory->address()) +
+                       places.offset(role));
+  return result;
+}
+
+uint8_t *StepInputs::touch(InputRole role, size_t count, uint64_t rowBytes) {
+  assert(rowBytes == inputRowBytes(role) &&
+         count * rowBytes <= places.bytes(role));
+  const uint64_t first = places.offset(role), last = first + count * rowBytes;
+  if (count != 0) {
+    begin = end == 0 ? first : std::min(begin, first);
+    end = std::max(end, last);
+  }
+  return host.data() + first;
+}
+
+absl::Status StepInputs::send(Write write) {
+  const absl::Span<const uint8_t> bytes(host.data() + begin, end - begin);
+  const uint64_t offset = begin;
+  begin = end = 0;
+  return bytes.empty() ? absl::OkStatus() : write(offset, bytes);
+}
+
+} // namespace llamac

@@ -1,0 +1,143 @@
+//===- ChatTemplateTest.cpp - Tests of chat templates ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What jinja2 makes of a template is compared in test_chat_templates.py; these
+// are the interface, and behaviours that have a name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "text/templates/ChatTemplate.h"
+#include "runtime/base/Status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace llamac {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The text of `source`, or the message of its error.
+std::string render(absl::string_view source,
+                   const ChatTemplateInputs &inputs = {}) {
+  const auto parsed = ChatTemplate::parse(source);
+  if (!parsed.ok())
+    return std::string(parsed.status().message());
+  const auto text = parsed->render(inputs);
+  return text.ok() ? *text : std::string(text.status().message());
+}
+
+TEST(ChatTemplate, RendersMessages) {
+  EXPECT_EQ(render("{{ bos_token }}{% for m in messages %}<{{ m.role }}>"
+                   "{{ m['content'] | trim }}{% endfor %}"
+                   "{% if add_generation_prompt %}<assistant>{% endif %}",
+                   {.messages = R"([{"role": "user", "content": " Hi "}])",
+                    .addGenerationPrompt = true,
+                    .bosToken = "<s>"}),
+            "<s><user>Hi<assistant>");
+}
+
+TEST(ChatTemplate, KeepsTheOrderOfMembers) {
+  EXPECT_EQ(render("{{ tools | tojson }}",
+                   {.tools = R"([{"b": 1, "a": {"d": "ü", "c": 1.0}}])"}),
+            R"([{"b": 1, "a": {"d": "ü", "c": 1.0}}])");
+}
+
+TEST(ChatTemplate, LeavesOutTokensThatTheModelHasNot) {
+  EXPECT_EQ(
+      render("{{ bos_token is defined }}{{ eos_token }}", {.eosToken = "</s>"}),
+      "False</s>");
+}
+
+TEST(ChatTemplate, LetsOtherVariablesWin) {
+  EXPECT_EQ(
+      render("{{ enable_thinking }}{{ tools }}",
+             {.tools = "[1]",
+              .variables = {{"enable_thinking", "false"}, {"tools", "[2]"}}}),
+      "False[2]");
+}
+
+TEST(ChatTemplate, FormatsTheTimeItIsGiven) {
+  const auto now = [] {
+    std::tm time{};
+    time.tm_year = 124;
+    time.tm_mday = 5;
+    return time;
+  };
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y%z%%') }}", {.now = now}),
+            "05 Jan 2024%");
+}
+
+TEST(ChatTemplate, RendersMoreThanOnce) {
+  const auto parsed = ChatTemplate::parse("{% set x = messages %}{{ x }}");
+  ASSERT_TRUE(parsed.ok());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(*parsed->render({.messages = "[1]"}), "[1]");
+}
+
+TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
+  for (const auto &[text, message] :
+       {std::pair("a\n{{ 1 + }}", "line 2: expected an expression, got '}}'"),
+        {"{% if x %}", "line 1: expected {% endif %}, got the end"},
+        {"{% wish %}", "line 1: unknown tag 'wish'"},
+        {"{# a", "line 1: a comment has no end"},
+        {"{{ 'a }}", "line 1: a string has no end"},
+        {"{{ 1 | wish }}", "line 1: no filter is named 'wish'"},
+        {"{{ [1] | batch(2) }}", "line 1: no filter is named 'batch'"},
+        {"{{ 1 is wish }}", "line 1: no test is named 'wish'"},
+        {"{% break %}", "line 1: 'break' outside of a loop"},
+        {"{{ 9223372036854775808 }}", "an integer of more than 64 bits"},
+        {"\xff", "expected UTF-8"}}) {
+    const auto parsed = ChatTemplate::parse(text);
+    EXPECT_EQ(exitCode(parsed.status()), ExitCode::BadFile) << text;
+    EXPECT_THAT(parsed.status().message(), HasSubstr(message));
+  }
+}
+
+TEST(ChatTemplate, ReadsNoOtherTemplates) {
+  for (const char *tag : {"include", "import", "from", "extends", "block"}) {
+    const auto parsed =
+        ChatTemplate::parse(std::string("{% ") + tag + " 'x' %}");
+    EXPECT_EQ(exitCode(parsed.status()), ExitCode::Unsupported) << tag;
+  }
+}
+
+TEST(ChatTemplate, PassesOnWhatTheTemplateSays) {
+  const auto parsed =
+      ChatTemplate::parse("\n{{ raise_exception('Roles must alternate') }}");
+  const auto text = parsed->render({});
+  EXPECT_EQ(exitCode(text.status()), ExitCode::Usage);
+  EXPECT_EQ(text.status().message(),
+            "chat template, line 2: Roles must alternate");
+}
+
+TEST(ChatTemplate, NamesTheLineOfAnError) {
+  EXPECT_EQ(render("{% if true %}\n{{ x }}\n{{ x.y }}{% endif %}"),
+            "chat template, line 3: 'x' is undefined");
+  EXPECT_EQ(render("{{ messages[0].content + 1 }}",
+                   {.messages = R"([{"content": "a"}])"}),
+            "chat template, line 1: '+' joins no str with int");
+}
+
+TEST(ChatTemplate, RefusesInputsThatAreNoJson) {
+  EXPECT_THAT(render("", {.messages = "[1"}), HasSubstr("messages: byte"));
+  EXPECT_THAT(render("", {.messages = "[99999999999999999999]"}),
+              HasSubstr("messages: an integer of more than 64 bits"));
+  EXPECT_THAT(render("", {.bosToken = "\xff"}),
+              HasSubstr("bos_token: expected UTF-8"));
+}
+
+TEST(ChatTemplate, ChangesNoListOrDictionary) {
+  for (const char *text :
+       {"{{ [1].append(2) }}", "{{ {}.update({}) }}", "{{ [1].pop() }}"})
+    EXPECT_THAT(render(text), HasSubstr("is undefined"));
+  EXPECT_EQ(render("{{ ''.__class__ is defined }}"), "False");
+}
+
+} // namespace
+} // namespace llamac

@@ -1,0 +1,681 @@
+//===- CommandLine.cpp - Options that the tools share ---------------------===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/CommandLine.h"
+
+#include "runtime/base/FatalEvents.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Suggestion.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/cpu/IsaLevel.h"
+#include "tools/CommandTree.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+
+namespace llamac {
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+template <typename Number>
+static CLI::Validator numberIn(Number least, Number most) {
+  return {[=](const std::string &text) {
+            Number value = 0;
+            return absl::SimpleAtoi(text, &value) && value >= least &&
+                           value <= most
+                       ? ""
+                       : absl::StrCat("expected ", least, " to ", most,
+                                      ", got ", text);
+          },
+          ""};
+}
+
+CLI::Validator wholeNumber(int64_t least, int64_t most) {
+  return numberIn(least, most);
+}
+
+/// Takes a number above 0, and at most 1.
+static CLI::Validator shareOfOne() {
+  return {[](const std::string &text) {
+            double value = 0;
+            return absl::SimpleAtod(text, &value) && value > 0 && value <= 1
+                       ? ""
+                       : absl::StrCat("expected a number above 0, at most 1, "
+                                      "got ",
+                                      text);
+          },
+          ""};
+}
+
+/// Adds --parallel. `what` runs at once, and `count` of them by default.
+static void addParallel(const OptionGroup &group, int64_t &parallel,
+                        const std::string &what, int64_t count) {
+  group
+      .add("--parallel", parallel, "N",
+           absl::StrCat(what, " that run at once (default: ", count,
+                        "; on cuda as many as one step of decode takes)"))
+      ->check(wholeNumber(1, mostTokens));
+}
+
+CLI::Validator seedNumber() {
+  return {[](std::string &text) -> std::string {
+            uint64_t bits = 0;
+            int64_t number = 0;
+            if (absl::SimpleAtoi(text, &bits))
+              return "";
+            if (!absl::SimpleAtoi(text, &number))
+              return absl::StrCat("expected ", INT64_MIN, " to ", UINT64_MAX,
+                                  ", got ", text);
+            // Fields of seeds have no sign.
+            text = absl::StrCat(static_cast<uint64_t>(number));
+            return "";
+          },
+          ""};
+}
+
+void addModelOptions(CLI::App &app, LoadOptions &options) {
+  const OptionGroup group{app, "Execution"};
+  group
+      .add("-t,--threads", options.threads, "N",
+           "Threads (default: one on each physical core)")
+      ->check(wholeNumber(1, 1024));
+  group
+      .add("--isa", options.isa, "LEVEL",
+           "Best instruction-set level to use (also LLAMAC_ISA)")
+      ->check(suggestedValues(isaLevelNames()));
+  group
+      .addDefault("--gpu-index", options.gpuIndex, "N",
+                  "On cuda: which GPU of the machine to use")
+      ->check(wholeNumber(0, 1023));
+  group
+      .add("--sim-schedule", options.simSchedule, "ORDER",
+           "Order of the threads on sim: forward, reverse, random, "
+           "random:SEED, stalled or stalled:SEED")
+      ->check(suggestedValues("forward, reverse, random, stalled"));
+  group
+      .add("--random-weights", options.randomWeights, "SEED",
+           "Random weights of this seed in place of the plan's")
+      ->transform(seedNumber());
+  group.addFlag("!--no-tuned", options.tuned,
+                "Run the default configs, whatever was tuned");
+  group.addFlag("!--no-verify", options.verify,
+                "Skip the checksums of the plan");
+  const OptionGroup output{app, "Output"};
+  if (!app.get_option_no_throw("--quiet"))
+    output.addFlag("-q,--quiet", options.quiet, "No progress on stderr");
+  output
+      .addFlag("-v,--verbose", options.verbose,
+               "Say on stderr what was loaded, and how long each part took")
+      ->excludes("--quiet");
+}
+
+void addRankOptions(CLI::App &app, LoadOptions &options) {
+  const OptionGroup group{app, "Ranks (under mpirun)"};
+  group
+      .addDefault("--rank-timeout", options.rankTimeout, "SECONDS",
+                  "Wait so long for another rank, then end with an error")
+      ->check(CLI::Range(0.1, 1e6));
+  group.addFlag("--rank-copies", options.rankCopies,
+                "Exchange by MPI, even on one machine, where memory is shared");
+}
+
+void printLoaded(const Model &model) {
+  const LoadTimes &times = model.loadTimes();
+  absl::FPrintF(stderr,
+                "loaded %s on %s, %s: context %d, %d sequences; plan %.2f s, "
+                "device %.2f s, kernels %.2f s, memory %.2f s, weights %.2f s, "
+                "tokenizer %.2f s\n",
+                printable(model.path()), printable(model.device().describe()),
+                printable(model.code().isa()), model.context(),
+                model.plan().kv->maxSequences, times.plan, times.device,
+                times.kernels, times.memory, times.weights, times.tokenizer);
+}
+
+static void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
+  const OptionGroup group{app, "Prompt"};
+  group.add("--system", options.system, "TEXT",
+            "The system message that the conversation begins with");
+  group.add("--chat-template", options.templateFile, "FILE",
+            "Write messages by this template in place of the model's "
+            "(docs/chat-templates.md)");
+}
+
+/// `defaultTokens` says what the default of -n is.
+static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
+                             const std::string &defaultTokens) {
+  GenerateOptions &generate = options.generate;
+  const OptionGroup generation{app, "Generation"};
+  generation
+      .add("-n,--predict", options.maxTokens, "N",
+           absl::StrCat("Tokens to generate at most; -1 for as many as fit "
+                        "(default: ",
+                        defaultTokens, ")"))
+      ->check(wholeNumber(-1, mostTokens));
+  generation.add("--temp", options.temperature, "T",
+                 "Temperature; 0 takes the argmax (default: what the model's "
+                 "makers advise, else 0)");
+  generation.add("--top-k", options.topK, "K",
+                 "Sample from the K most probable tokens; 0 for all");
+  generation.add("--top-p", options.topP, "P",
+                 "Sample from the most probable tokens of total probability P");
+  SamplingOptions &sampling = generate.sampling;
+  generation.addDefault("--min-p", sampling.minP, "P",
+                        "Sample from the tokens of at least P times the "
+                        "largest probability");
+  generation
+      .add("-s,--seed", sampling.seed, "SEED",
+           "Seed of the samples (default: a random one, which is printed)")
+      ->transform(seedNumber());
+  generation.addRepeated("--stop", generate.stopStrings, "TEXT",
+                         "Text that ends the answer");
+  generation.addFlag("!--ignore-eos", generate.stopAtStopIds,
+                     "Go on after a stop token");
+
+  generation
+      .addDefault("--min-tokens", sampling.minTokens, "N",
+                  "Tokens before the first stop token")
+      ->check(wholeNumber(0, mostTokens));
+  generation.addDefault("--repeat-penalty", sampling.repetitionPenalty, "X",
+                        "Divide the positive logits, and multiply the others, "
+                        "of tokens of the prompt and the answer");
+  generation.addDefault("--frequency-penalty", sampling.frequencyPenalty, "X",
+                        "Take X off the logit of a token for each time it is "
+                        "in the answer");
+  generation.addDefault("--presence-penalty", sampling.presencePenalty, "X",
+                        "The same, but once");
+  generation.addRepeated("--logit-bias", options.logitBias, "ID=VALUE",
+                         "Add VALUE, -100 to 100, to a token's logit");
+
+  const OptionGroup grammars{app, "Grammar of the answer"};
+  grammars.add("--json-schema", options.jsonSchema, "SCHEMA",
+               "JSON that is valid by this schema: {...}, or a file");
+  grammars.addFlag("--json-object", options.jsonObject, "Any JSON object");
+  grammars.add("--regex", options.regex, "REGEX",
+               "Text that a regular expression matches as a whole");
+  grammars.add("--grammar", options.grammarFile, "FILE",
+               "Text by the rules of a file, as in llama.cpp's GBNF: "
+               "root ::= \"yes\" | \"no\"");
+}
+
+void addRunOptions(CLI::App &app, RunOptions &options) {
+  const OptionGroup prompt{app, "Prompt"};
+  CLI::Option *text =
+      prompt.add("-p,--prompt", options.prompt, "TEXT",
+                 "The prompt as text, a message where the model has a chat "
+                 "template; - reads it from stdin, without its last line feed");
+  CLI::Option *tokens =
+      prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
+          ->excludes(text);
+  CLI::Option *raw = prompt.addFlag(
+      "--raw", options.raw, "Complete the text as it is, without a template");
+  addChatTemplateOptions(app, options.chat);
+  for (const char *name : {"--system", "--chat-template"})
+    app.get_option(name)->excludes(raw)->excludes(tokens);
+  prompt.addFlag(
+      "--special", options.special,
+      "Names of special tokens in a text as it is stand for them; in "
+      "a message they always do");
+
+  addAnswerOptions(app, options,
+                   absl::StrCat(mostChatTokens,
+                                " of an answer to a message, which ends by "
+                                "itself, ",
+                                mostRawTokens, " of a text that is completed"));
+  const OptionGroup output{app, "Output"};
+  output
+      .add("--logprobs", options.generate.sampling.logprobs, "N",
+           "Log probability and rank of each token, and the N most likely "
+           "ones: with --json in the object, else on stderr")
+      ->check(wholeNumber(0, mostLogprobs));
+  output.addFlag("--print-ids", options.printIds, "Print ids instead of text");
+  output.addFlag("--json", options.json,
+                 "Print one JSON object when done: the answer and the timings");
+  output.addFlag("-q,--quiet", options.quiet, "No progress and no timings");
+  output.addFlag("--profile", options.profile,
+                 "Time, bytes and share of bandwidth of each kernel on stderr");
+  output.add("--trace", options.trace, "FILE",
+             "Write the time of each launch, for chrome://tracing");
+}
+
+void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
+  addChatTemplateOptions(app, options.chat);
+  addAnswerOptions(app, options, absl::StrCat(mostChatTokens));
+  const OptionGroup group{app, "Conversation"};
+  group.add("--load", options.load, "FILE",
+            "Go on with a conversation that /save wrote");
+  group.addFlag("!--no-history", options.keepsHistory,
+                "Keep nothing of what is typed for the next time");
+  const OptionGroup output{app, "Output"};
+  output.addFlag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
+}
+
+static void addBatchInvariant(const OptionGroup &group, bool &value) {
+  group.addFlag("--batch-invariant", value,
+                "On cuda and sim: give a row the same bits in a step of any "
+                "size, by one program for all prompts and one for all steps of "
+                "decode (default: the fastest for each step); on the cpu that "
+                "is always so");
+}
+
+/// `promptRows` says what the default of --prompt-rows is.
+static void addSchedulerOptions(const OptionGroup &group,
+                                SchedulerOptions &options,
+                                const std::string &promptRows) {
+  CLI::Option *pages =
+      group
+          .add("--kv-pages", options.kvPages, "N",
+               "Pages of the KV cache that sequences share (default: on cuda "
+               "as many as --kv-memory holds, else as many as all of them can "
+               "use)")
+          ->check(wholeNumber(1, mostTokens));
+  group
+      .add("--kv-memory", options.kvMemory, "SHARE",
+           absl::StrCat("On cuda: pages take this share of the memory that is "
+                        "free once the model is loaded, at most as much as all "
+                        "sequences can use (default: ",
+                        defaultKvMemory, ")"))
+      ->check(shareOfOne())
+      ->excludes(pages);
+  group
+      .add("--prompt-rows", options.promptRows, "N",
+           "Tokens of prompts in a step beside answers that decode (default: " +
+               promptRows + ")")
+      ->check(wholeNumber(1, mostTokens));
+  group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
+                "Compute beginnings that prompts share for each of them");
+  addBatchInvariant(group, options.batchInvariant);
+}
+
+void addBenchOptions(CLI::App &app, BenchOptions &options) {
+  const OptionGroup group{app};
+  group
+      .addDefault("--prompt-tokens", options.promptTokens, "N",
+                  "Tokens of the prompt; several, comma separated, are "
+                  "measured one after the other")
+      ->delimiter(',');
+  group.addDefault("--gen-tokens", options.genTokens, "N",
+                   "Tokens decoded after it");
+  group
+      .addDefault("--batch", options.batch, "N",
+                  "Sequences that run together; several, comma separated")
+      ->delimiter(',');
+  group.addDefault("--warm-ups", options.warmUps, "N",
+                   "Runs before those measured");
+  group.addDefault("--repeat", options.repeat, "N",
+                   "Runs whose median is printed");
+  CLI::Option *kernels = group.addFlag(
+      "--kernels", options.kernels,
+      "Time, bandwidth and operations of each kernel, and their shares of "
+      "what is measured to be possible");
+  group
+      .addFlag("--compare-untuned", options.compareUntuned,
+               "Run with and without what was tuned in turn, and print the "
+               "speedup")
+      ->excludes(kernels);
+  group.addFlag("--json", options.json, "Print a JSON object for each");
+
+  const OptionGroup serving{app, "Requests that come and go"};
+  serving.add(
+      "--requests", options.requests, "N",
+      "Run N requests of random tokens; --batch of them at once, others "
+      "wait");
+  serving.add("--rate", options.rate, "R",
+              "Requests that arrive a second, Poisson (default: all at once)");
+  serving.add("--trace", options.trace, "FILE",
+              "Requests of a file, a line each: {\"arrival\": seconds, "
+              "\"prompt_tokens\": N, \"gen_tokens\": N}");
+  serving.add("--shared-prefix", options.sharedPrefix, "N",
+              "Tokens that all prompts begin with");
+  serving.add(
+      "--long-prompt", options.longPrompt, "N",
+      "Measure the time between tokens of --batch streams, alone and while "
+      "a prompt of N tokens comes in");
+  addSchedulerOptions(serving, options.scheduler,
+                      "as many as delay them little");
+}
+
+void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
+  const OptionGroup files{app, "Files"};
+  files
+      .add("--prompts", options.prompts, "FILE",
+           "The requests, a JSON object a line (docs/generate.md); - reads "
+           "stdin")
+      ->required();
+  files
+      .add("-o,--output", options.output, "FILE",
+           "Where answers are appended, a line each; requests that it has "
+           "answers to are passed over; - writes stdout")
+      ->required();
+  files.addFlag("--overwrite", options.overwrite,
+                "Begin the output anew where it has answers already");
+
+  const OptionGroup generation{app, "Generation"};
+  addParallel(generation, options.parallel, "Sequences",
+              GenerateCommandOptions::hostParallel);
+  addSchedulerOptions(generation, options.scheduler, "as many as fit");
+  generation
+      .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
+           "Where beginnings of prompts are kept for the next run: read, if it "
+           "is there, and written at the end")
+      ->excludes(app.get_option("--no-prefix-cache"));
+  generation
+      .addDefault("-n,--predict", options.maxTokens, "N",
+                  "Tokens of an answer whose request has no max_tokens; -1 for "
+                  "as many as fit")
+      ->check(wholeNumber(-1, mostTokens));
+
+  const OptionGroup printing{app, "Output"};
+  printing.addFlag("--print-ids", options.printIds,
+                   "Write no text; for plans without a tokenizer");
+  printing.addFlag("--json", options.json,
+                   "Print the summary as one JSON object");
+  printing.addFlag("-q,--quiet", options.quiet, "No progress and no summary");
+}
+
+void addServeOptions(CLI::App &app, ServeOptions &options) {
+  const OptionGroup network{app, "Network"};
+  network.addDefault("--host", options.host, "ADDRESS",
+                     "Where to listen; other addresses than this machine's "
+                     "own need --api-key-file");
+  network.addDefault("--port", options.port, "N", "The port; 0 for a free one")
+      ->check(wholeNumber(0, UINT16_MAX));
+  network.add("--tls-cert", options.certificate, "FILE",
+              "Serve https, by this certificate in PEM");
+  network.add("--tls-key", options.key, "FILE", "The certificate's key");
+  network.addRepeated("--cors", options.origins, "ORIGIN",
+                      "Let pages of this origin call, or of any by *");
+  CLI::Option *keys = network.add("--api-key-file", options.keyFile, "FILE",
+                                  "Take requests with one of the keys of this "
+                                  "file alone, one a line");
+  network
+      .addFlag("!--no-auth", options.authenticates,
+               "Serve without keys at an address that others can reach")
+      ->excludes(keys);
+
+  const OptionGroup serving{app, "Serving"};
+  addParallel(serving, options.parallel, "Answers of a model",
+              ServeOptions::hostParallel);
+  serving
+      .addDefault("--max-queue", options.maxQueue, "N",
+                  "Answers of a model that wait at most; others get 503")
+      ->check(wholeNumber(1, mostTokens));
+  addSchedulerOptions(serving, options.scheduler,
+                      "as many as delay them little");
+  serving
+      .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
+           "Where beginnings of prompts are kept for the next start; of one "
+           "model alone")
+      ->excludes(app.get_option("--no-prefix-cache"));
+  serving.add("--chat-template", options.chatTemplate, "FILE",
+              "A chat template in place of the model's own");
+  serving.addDefault("--access-log", options.accessLog, "FILE",
+                     "A line of JSON for each request; - for stderr, \"\" for "
+                     "none");
+  serving
+      .addDefault("--drain", options.drainSeconds, "SECONDS",
+                  "Time for answers to end after SIGTERM")
+      ->check(wholeNumber(0, 86400));
+}
+
+void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
+  const OptionGroup group{app};
+  group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();
+  group.add("-o,--output", options.output, "FILE", "The .npy file to write")
+      ->required();
+  group.addDefault("--chunk", options.chunk, "N",
+                   "Tokens of one step at most; 0 for as many as fit");
+  addBatchInvariant(group, options.batchInvariant);
+}
+
+void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
+  const OptionGroup group{app};
+  group.add("FILE", options.file, "FILE", "A text file")->required();
+  group.addDefault("--window", options.window, "N", "Tokens of a window");
+  group.addFlag("--json", options.json, "Print one JSON object");
+}
+
+void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
+  const OptionGroup group{app};
+  group.addDefault("--budget", options.tune.budget, "SECONDS",
+                   "Seconds to take at most");
+  group.addDefault("--candidates", options.tune.candidates, "N",
+                   "Configs to try for each kernel beside its default");
+  group.addFlag("--list", options.list,
+                "Print the configs of each kernel, and do nothing else");
+  group.addFlag("--explain-kernels", options.explain,
+                "Print the selected config of each kernel, its measured time, "
+                "the default's and the runner-up's, and do nothing else");
+  group.addFlag("--json", options.json, "Print all that was measured as JSON");
+  group.add("--export", options.exportTo, "FILE",
+            "Write all entries to a file, for other machines");
+  group.add("--import", options.importFrom, "FILE",
+            "Take entries from a file of --export");
+}
+
+//===----------------------------------------------------------------------===//
+// Help
+//===----------------------------------------------------------------------===//
+
+/// `name` and, in a second column, `text`, wrapped at 80 columns.
+static std::string helpRow(const std::string &name, absl::string_view text) {
+  constexpr size_t first = 26, width = 80;
+  std::string row = absl::StrCat("  ", name);
+  size_t column = row.size();
+  if (column + 2 > first) {
+    row += "\n";
+    column = 0;
+  }
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (column > first && column + 1 + word.size() >= width) {
+      row += "\n";
+      column = 0;
+    }
+    const size_t space = column < first ? first - column : 1;
+    absl::StrAppend(&row, std::string(space, ' '), word);
+    column += space + word.size();
+  }
+  return row + "\n";
+}
+
+namespace {
+
+class HelpFormatter final : public CLI::Formatter {
+public:
+  std::string make_option(const CLI::Option *option,
+                          bool isPositional) const override {
+    const OptionEntry entry = describeOption(*option);
+    std::string name = absl::StrJoin(entry.names, ", ");
+    if (!isPositional && !entry.isFlag())
+      absl::StrAppend(&name, " ", entry.type);
+    return helpRow(name, entry.text);
+  }
+  std::string
+  make_group(std::string heading, bool isPositional,
+             std::vector<const CLI::Option *> options) const override {
+    return heading == unlistedHeading
+               ? ""
+               : CLI::Formatter::make_group(std::move(heading), isPositional,
+                                            std::move(options));
+  }
+  std::string make_subcommand(const CLI::App *verb) const override {
+    return helpRow(verb->get_name(), verb->get_description());
+  }
+  std::string make_help(const CLI::App *app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    // An empty line between parts, and never two.
+    return absl::StrReplaceAll(
+        CLI::Formatter::make_help(app, std::move(name), mode),
+        {{"\nUsage:", "\n\nUsage:"}, {"\n\n\n", "\n\n"}});
+  }
+};
+
+} // namespace
+
+void formatHelp(CLI::App &app) {
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("Positionals", "Arguments");
+  formatter->label("SUBCOMMAND", "VERB");
+  app.formatter(formatter);
+  app.set_help_flag("-h,--help", "Print this help");
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> namesOfVerbs(const CLI::App &verb) {
+  std::vector<std::string> names;
+  for (const CLI::App *known : verb.get_subcommands({}))
+    names.push_back(known->get_name());
+  return names;
+}
+
+/// What is wrong with an argument that nothing takes, which `verb` ends at.
+static std::string describeExtra(const CLI::App &verb,
+                                 const std::string &argument) {
+  std::vector<std::string> names;
+  if (!absl::StartsWith(argument, "-")) {
+    names = namesOfVerbs(verb);
+    std::string taken = argument;
+    for (const CLI::Option *known : verb.get_options())
+      if (known->get_positional() && !known->empty())
+        taken = known->results().front();
+    // llamac-run takes a mistyped verb for a plan.
+    const std::string meant = suggestion(taken, names);
+    if (taken != argument && (names.empty() || meant.empty()))
+      return absl::StrCat("unexpected argument ", argument);
+    return absl::StrCat("unknown verb ", taken, meant);
+  }
+  for (const CLI::Option *known : verb.get_options())
+    for (const std::string &name : known->get_lnames())
+      names.push_back("--" + name);
+  const std::string flag = argument.substr(0, argument.find('='));
+  return absl::StrCat("unknown option ", flag, suggestion(flag, names));
+}
+
+/// The parser's message about `verb` as ours are: what, expected, got.
+static std::string describeParseError(const CLI::App &verb,
+                                      const CLI::ParseError &error) {
+  std::string text = absl::StrReplaceAll(error.what(), {{"{false}", ""}});
+  auto partsOf = [&text](absl::string_view separator) {
+    return std::pair<std::string, std::string>(
+        absl::StrSplit(text, absl::MaxSplits(separator, 1)));
+  };
+  if (text == "A subcommand is required")
+    return absl::StrCat("expected a verb: ",
+                        absl::StrJoin(namesOfVerbs(verb), ", "), "; got none");
+  if (absl::EndsWith(text, " is required"))
+    return absl::StrCat("expected ", partsOf(" is required").first,
+                        ", got none");
+  if (absl::EndsWith(text, " missing")) // "--prompt: 1 required TEXT missing"
+    return absl::StrCat(
+        partsOf(": 1 required ").first, ": expected ",
+        absl::StripSuffix(partsOf(": 1 required ").second, " missing"),
+        ", got none");
+  if (absl::StartsWith(text, "Could not convert: ")) {
+    const auto [name, value] = partsOf(" = ");
+    return absl::StrCat(absl::StripPrefix(name, "Could not convert: "),
+                        ": expected a number, got ", value);
+  }
+  if (absl::StrContains(text, " not in {")) { // "--to: x not in {a,b}"
+    const auto [name, rest] = partsOf(": ");
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(rest, absl::MaxSplits(" not in ", 1));
+    return absl::StrCat(name, ": expected one of ", parts.second, ", got ",
+                        parts.first);
+  }
+  if (absl::StrContains(text, " requires "))
+    return absl::StrCat(partsOf(" requires ").first, ": expected ",
+                        partsOf(" requires ").second, " as well");
+  if (absl::StrContains(text, " excludes "))
+    return absl::StrCat(partsOf(" excludes ").first, ": expected no ",
+                        partsOf(" excludes ").second, " beside it");
+  return text;
+}
+
+/// A message about what is wrong with the command line of `app`.
+static std::string describeError(const CLI::App &app,
+                                 const CLI::ParseError &error, int argc,
+                                 char **argv) {
+  const CLI::App *verb = &app;
+  std::string name = app.get_name();
+  while (!verb->get_subcommands().empty()) {
+    verb = verb->get_subcommands().front();
+    absl::StrAppend(&name, " ", verb->get_name());
+  }
+  // The parser gives all at once, and reversed.
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  char **first =
+      std::find_first_of(argv + 1, argv + argc, extras.begin(), extras.end(),
+                         [](const char *given, const std::string &extra) {
+                           return given == extra;
+                         });
+  return absl::StrCat(first != argv + argc ? describeExtra(*verb, *first)
+                                           : describeParseError(*verb, error),
+                      "; see ", name, " --help");
+}
+
+std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError &error) {
+    // Help and version end well and go to stdout.
+    if (error.get_exit_code() != 0)
+      return finishTool(app.get_name(),
+                        usageError(describeError(app, error, argc, argv)));
+    app.exit(error, std::cout, std::cerr);
+    return finishTool(app.get_name(), absl::OkStatus());
+  }
+}
+
+int runTool(const char *tool, absl::FunctionRef<int()> body) {
+  claimStandardStreams();
+  installFatalHandlers(tool);
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    endOutOfMemory();
+  } catch (const std::exception &error) {
+    return finishTool(tool, internalError(error.what()));
+  }
+}
+
+int finishTool(absl::string_view tool, const absl::Status &status) {
+  absl::Status outcome = status;
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (outcome.ok() && (!flushed || std::ferror(stdout)))
+    outcome = memoryError(
+        absl::StrCat("stdout: cannot be written",
+                     errno ? absl::StrCat(": ", std::strerror(errno)) : ""));
+  if (outcome.ok())
+    return 0;
+  absl::FPrintF(
+      stderr, "%s: error: %s\n", tool,
+      printable(absl::StrReplaceAll(outcome.message(), {{"\n", " "}})));
+  return static_cast<int>(exitCode(outcome));
+}
+
+} // namespace llamac

@@ -1,0 +1,73 @@
+//===- CommandTree.h - The verbs and options of a tool ----------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a tool's parser knows, for all that is made from it: help, completion
+// of shells, the manual page.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TOOLS_COMMANDTREE_H
+#define LLAMAC_TOOLS_COMMANDTREE_H
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace llamac {
+
+/// The heading of options that help does not list. Those of an empty one would
+/// have no name in CLI11's messages.
+inline constexpr const char *unlistedHeading = "unlisted";
+
+/// Takes anything, and shows the values of `list`, "a, b or c", to completion,
+/// as CLI::IsMember does: for options whose values are checked elsewhere.
+CLI::Validator suggestedValues(absl::string_view list);
+
+/// An option, or an argument without a name on the command line.
+struct OptionEntry {
+  std::vector<std::string> names;  ///< "-p", "--prompt"; "MODEL".
+  std::string type;                ///< "FILE"; empty for a flag.
+  std::vector<std::string> values; ///< Those known to be taken, if any.
+  std::string text;    ///< What it does, whether it is required, its default.
+  std::string heading; ///< Of the verb's help; empty: not listed there.
+  bool required = false;
+  bool repeats = false; ///< Whether it may be given more than once.
+
+  bool isFlag() const { return type.empty(); }
+
+  /// Whether files, or folders alone, are its values.
+  bool takesFiles() const;
+  bool takesFolders() const { return type == "DIR"; }
+};
+
+/// A tool or one of its verbs.
+struct VerbEntry {
+  std::string name; ///< "llamac", "run".
+  std::string text; ///< What it does.
+  std::string heading;
+  std::string footer;
+  std::vector<OptionEntry> arguments;
+  std::vector<OptionEntry> options;
+  std::vector<VerbEntry> verbs;
+};
+
+OptionEntry describeOption(const CLI::Option &option);
+VerbEntry describeVerb(const CLI::App &app);
+
+/// Calls `visit` for `tool` and every verb below it, with the words that lead
+/// there: "llamac cache list".
+void forEachVerb(
+    const VerbEntry &tool,
+    absl::FunctionRef<void(const std::string &path, const VerbEntry &)> visit);
+
+} // namespace llamac
+
+#endif // LLAMAC_TOOLS_COMMANDTREE_H

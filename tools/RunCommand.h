@@ -1,0 +1,81 @@
+//===- RunCommand.h - Completes a prompt ------------------------*- C++ -*-===//
+//
+// Part of the llamac project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLAMAC_TOOLS_RUNCOMMAND_H
+#define LLAMAC_TOOLS_RUNCOMMAND_H
+
+#include "engine/step/Generator.h"
+#include "tools/AnswerOptions.h"
+#include "tools/ChatOptions.h"
+
+#include "absl/functional/function_ref.h"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace llamac {
+
+/// How far a text is completed that need not end.
+inline constexpr int64_t mostRawTokens = 128;
+
+/// `maxTokens` is mostChatTokens of an answer to a message, else mostRawTokens,
+/// where nobody asks for another number.
+struct RunOptions : AnswerOptions {
+  std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
+  std::optional<std::string> tokens; ///< Ids: "1,2,3".
+  /// Whether a text is the prompt as it is, and no message in a conversation.
+  bool raw = false;
+  ChatOptions chat = {}; ///< For a message.
+  /// Whether names of special tokens in a prompt as it is stand for them.
+  bool special = false;
+  bool printIds = false; ///< The ids instead of the text.
+  bool json = false;     ///< The answer and the timings as one JSON object.
+  bool quiet = false;    ///< No timings.
+  bool profile = false;  ///< The time of each kernel.
+  std::string trace;     ///< A file for that of each launch; empty: none.
+};
+
+/// Before a model is loaded: reads a prompt of "-" from `in`, and files with
+/// grammars and templates. Usage error for options that do not go together, or
+/// a prompt that is not UTF-8; those of reading a file.
+absl::Status prepareRun(RunOptions &options, std::FILE *in);
+
+/// What a prompt is run through.
+struct RunSubject {
+  Decoder &decoder;
+  const std::string &path; ///< For messages.
+  /// The ids of a text as it is; see Tokenizer::encode.
+  absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(absl::string_view text,
+                                                         bool special)>
+      encode;
+  const schema::SamplingT *sampling = nullptr; ///< Advised, if it is.
+  GrammarCompiler *grammars = nullptr;         ///< Null without a tokenizer.
+  double loadSeconds = 0;
+};
+
+/// runCommand(), whatever computes the tokens.
+absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
+                        std::FILE *out, std::FILE *log);
+
+/// Answers or completes a prompt with `model`. A text is a message, written by
+/// the chat template, where there is one. The answer alone, or its ids
+/// separated by spaces, and a line feed go to `out` as they come, or at the end
+/// one JSON object; what the prompt is, seed, timings and, without JSON,
+/// logprobs go to `log`.
+absl::Status runCommand(const std::shared_ptr<const Model> &model,
+                        const RunOptions &options, std::FILE *out,
+                        std::FILE *log);
+
+/// The ids of "1,2,3"; spaces separate too. Usage error for anything else, or
+/// for none.
+absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text);
+
+} // namespace llamac
+
+#endif // LLAMAC_TOOLS_RUNCOMMAND_H
