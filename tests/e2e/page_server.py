@@ -18,7 +18,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PAGE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "runtime", "serve", "page"
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "serve", "page"
 )
 MODEL = "smollm2"
 

@@ -13,9 +13,9 @@
 
 #include "runtime/formats/Dequantize.h"
 
-#include "tests/runtime/io/TestFiles.h"
 #include "runtime/formats/FloatBits.h"
 #include "runtime/formats/Mxfp8.h"
+#include "tests/runtime/io/TestFiles.h"
 
 #include <cmath>
 #include <limits>
