@@ -69,18 +69,37 @@ static double rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+namespace {
+
+/// An answer, put together of its parts.
+struct WholeAnswer {
+  std::vector<int32_t> ids;
+  std::vector<TokenLogprobs> logprobs;
+  std::string text; ///< What is printed when it has ended.
+  AnswerEnd end;
+
+  double decodeSeconds() const { return end.seconds - end.firstTokenSeconds; }
+  /// Of one token after the prompt; a stop id took one, too.
+  int64_t decodeSteps() const {
+    const auto count = static_cast<int64_t>(ids.size());
+    return std::max<int64_t>(count - (end.reason != StopReason::StopId), 0);
+  }
+};
+
+} // namespace
+
 /// One line for people.
-static void printTimes(double loadSeconds, const GenerateResult &result,
+static void printTimes(double loadSeconds, const WholeAnswer &answer,
                        std::FILE *log) {
-  const GenerateTimes &times = result.times;
+  const AnswerEnd &end = answer.end;
   absl::FPrintF(log,
                 "load %.2f s, prompt %d tokens at %.1f tok/s, time to first "
                 "token %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
-                loadSeconds, times.promptTokens,
-                rate(times.promptTokens, times.prefillSeconds),
-                loadSeconds + times.prefillSeconds, times.decodeSteps,
-                rate(times.decodeSteps, times.decodeSeconds),
-                stopReasonName(result.reason));
+                loadSeconds, end.promptTokens,
+                rate(end.promptTokens, end.firstTokenSeconds),
+                loadSeconds + end.firstTokenSeconds, answer.decodeSteps(),
+                rate(answer.decodeSteps(), answer.decodeSeconds()),
+                stopReasonName(end.reason));
 }
 
 /// A line for each token: its logprob, rank and text, then the alternatives.
@@ -104,43 +123,41 @@ static void printLogprobs(const Tokenizer *tokenizer,
                       }));
 }
 
-/// One JSON object for programs: the answer, `text` unless ids are asked for,
+/// One JSON object for programs: the answer, its text unless ids are asked for,
 /// and the times.
-static std::string answerJson(double loadSeconds, const GenerateResult &result,
+static std::string answerJson(double loadSeconds, const WholeAnswer &answer,
                               const RunOptions &options, bool asMessage,
-                              const Tokenizer *tokenizer,
-                              const std::string &text) {
-  const GenerateTimes &times = result.times;
-  nlohmann::ordered_json answer;
+                              const Tokenizer *tokenizer) {
+  const AnswerEnd &end = answer.end;
+  nlohmann::ordered_json json;
   if (options.printIds)
-    answer["ids"] = result.ids;
+    json["ids"] = answer.ids;
   else
-    answer["text"] = text;
-  answer.update(
+    json["text"] = answer.text;
+  json.update(
       {{"load_s", loadSeconds},
        {"chat_template", asMessage},
-       {"prompt_tokens", times.promptTokens},
-       {"prefill_s", times.prefillSeconds},
-       {"prefill_tok_s", rate(times.promptTokens, times.prefillSeconds)},
-       {"first_token_s", loadSeconds + times.prefillSeconds},
-       {"generated_tokens", result.ids.size()},
-       {"decode_s", times.decodeSeconds},
-       {"decode_tok_s", rate(times.decodeSteps, times.decodeSeconds)},
-       {"stop", std::string(stopReasonName(result.reason))},
-       {"seed", result.seed}});
+       {"prompt_tokens", end.promptTokens},
+       {"prefill_s", end.firstTokenSeconds},
+       {"prefill_tok_s", rate(end.promptTokens, end.firstTokenSeconds)},
+       {"first_token_s", loadSeconds + end.firstTokenSeconds},
+       {"generated_tokens", answer.ids.size()},
+       {"decode_s", answer.decodeSeconds()},
+       {"decode_tok_s", rate(answer.decodeSteps(), answer.decodeSeconds())},
+       {"stop", std::string(stopReasonName(end.reason))},
+       {"seed", end.seed}});
   if (options.generate.sampling.logprobs >= 0)
-    answer["logprobs"] = logprobsJson(result.logprobs, tokenizer);
-  return jsonText(answer);
+    json["logprobs"] = logprobsJson(answer.logprobs, tokenizer);
+  return jsonText(json);
 }
 
 /// Whether the prompt is a message. Usage error for a system message that
 /// nothing is made of.
 static absl::StatusOr<bool> isMessage(const RunSubject &subject,
                                       const RunOptions &options) {
-  const Tokenizer *tokenizer = subject.decoder.tokenizer();
-  if (options.raw || options.tokens || !tokenizer)
+  if (options.raw || options.tokens || !subject.tokenizer)
     return false;
-  const bool result = hasChatTemplate(*tokenizer, options.chat);
+  const bool result = hasChatTemplate(*subject.tokenizer, options.chat);
   if (options.chat.system && !result)
     return usageError(absl::StrCat(
         subject.path, ": --system: expected a model with a chat template, got "
@@ -159,7 +176,7 @@ static absl::StatusOr<std::vector<int32_t>> promptIds(const RunSubject &subject,
     return subject.encode(text, options.special);
   LLAMAC_ASSIGN_OR_RETURN(
       const std::unique_ptr<const ChatFormat> format,
-      chatFormatOf(subject.path, subject.decoder.tokenizer(), options.chat));
+      chatFormatOf(subject.path, subject.tokenizer, options.chat));
   Conversation conversation;
   conversation.setSystem(options.chat.system);
   conversation.add("user", text);
@@ -178,8 +195,8 @@ static void printForm(const RunOptions &options, bool isMessage,
     absl::FPrintF(log, "prompt: as it is; the model has no chat template\n");
 }
 
-absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
-                        std::FILE *out, std::FILE *log) {
+absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
+                       std::FILE *out, std::FILE *log) {
   LLAMAC_ASSIGN_OR_RETURN(const bool asMessage, isMessage(subject, options));
   absl::StatusOr<std::vector<int32_t>> prompt =
       promptIds(subject, options, asMessage);
@@ -190,56 +207,56 @@ absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
                                            "out"))
                      : prompt.status();
   if (!options.printIds)
-    LLAMAC_RETURN_IF_ERROR(
-        checkHasText(subject.path, subject.decoder.tokenizer()));
+    LLAMAC_RETURN_IF_ERROR(checkHasText(subject.path, subject.tokenizer));
 
   if (!options.quiet && !options.json)
     printForm(options, asMessage, log);
-  GenerateOptions generation = options.generate;
-  generation.maxTokens =
+  Request request{.prompt = *std::move(prompt),
+                  .options = options.generate,
+                  .wantsText = !options.printIds};
+  SamplingOptions &sampling = request.options.sampling;
+  request.options.maxTokens =
       options.maxTokens.value_or(asMessage ? mostChatTokens : mostRawTokens);
-  generation.sampling = samplingOf(options, subject.sampling);
+  fitAnswer(request, subject.mostTokens);
+  sampling = samplingOf(options, subject.sampling);
   if (options.grammar) {
     LLAMAC_ASSIGN_OR_RETURN(
-        generation.sampling.grammar,
+        sampling.grammar,
         compileGrammar(options, subject.path, subject.grammars));
   }
-  std::string answer; // What is printed when done.
-  bool first = true;
-  absl::Status written;
-  auto print = [&](absl::string_view text) {
-    written = writeOutput(out, text);
-    return written.ok();
+  const bool isRandom = sampling.temperature > 0;
+  WholeAnswer answer;
+  auto take = [&](const AnswerPart &part) -> absl::Status {
+    if (!options.json && options.printIds)
+      for (size_t i = 0; i < part.tokens.size(); ++i)
+        LLAMAC_RETURN_IF_ERROR(writeOutput(
+            out, absl::StrCat(answer.ids.empty() && i == 0 ? "" : " ",
+                              part.tokens[i])));
+    else if (!options.json && !part.text.empty())
+      LLAMAC_RETURN_IF_ERROR(writeOutput(out, part.text));
+    answer.ids.insert(answer.ids.end(), part.tokens.begin(), part.tokens.end());
+    answer.logprobs.insert(answer.logprobs.end(), part.logprobs.begin(),
+                           part.logprobs.end());
+    if (options.json)
+      absl::StrAppend(&answer.text, part.text);
+    if (part.end)
+      answer.end = *part.end;
+    return absl::OkStatus();
   };
-  GenerateCallbacks callbacks;
-  if (options.printIds && !options.json)
-    callbacks.onToken = [&](int32_t id) {
-      const bool isFirst = std::exchange(first, false);
-      return print(absl::StrCat(isFirst ? "" : " ", id));
-    };
-  else if (!options.printIds)
-    callbacks.onText = [&](absl::string_view text) {
-      if (!options.json)
-        return print(text);
-      absl::StrAppend(&answer, text);
-      return true;
-    };
-
-  LLAMAC_ASSIGN_OR_RETURN(
-      const GenerateResult result,
-      generate(subject.decoder, *prompt, generation, callbacks));
-  if (options.json)
-    answer = answerJson(subject.loadSeconds, result, options, asMessage,
-                        subject.decoder.tokenizer(), answer);
-  if (!written.ok() || !print(answer + "\n"))
-    return written;
+  LLAMAC_RETURN_IF_ERROR(subject.answer(std::move(request), take));
+  LLAMAC_RETURN_IF_ERROR(answer.end.status);
+  LLAMAC_RETURN_IF_ERROR(writeOutput(
+      out, options.json ? answerJson(subject.loadSeconds, answer, options,
+                                     asMessage, subject.tokenizer) +
+                              "\n"
+                        : "\n"));
   if (!options.json)
-    printLogprobs(subject.decoder.tokenizer(), result.logprobs, log);
+    printLogprobs(subject.tokenizer, answer.logprobs, log);
   if (options.quiet || options.json)
     return absl::OkStatus();
-  if (generation.sampling.temperature > 0)
-    absl::FPrintF(log, "seed %d\n", result.seed);
-  printTimes(subject.loadSeconds, result, log);
+  if (isRandom)
+    absl::FPrintF(log, "seed %d\n", answer.end.seed);
+  printTimes(subject.loadSeconds, answer, log);
   return absl::OkStatus();
 }
 
@@ -247,19 +264,36 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log) {
   Profile profile(model->plan());
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                          Engine::create(model));
+  SchedulerOptions scheduling{.cachesPrefixes = false};
   if (options.profile || !options.trace.empty())
-    engine->setProfile(&profile);
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
-                          newDecoder(*engine));
+    scheduling.profile = &profile;
+  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
+                          Scheduler::create(model, scheduling));
   auto encode = [&](absl::string_view text, bool special) {
     return model->encode(text, {.special = special, .addBos = true});
   };
+  auto answer =
+      [&](Request request,
+          absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
+        absl::Status status;
+        LLAMAC_ASSIGN_OR_RETURN(
+            const Scheduler::RequestId id,
+            scheduler->submit(std::move(request), [&](const AnswerPart &part) {
+              if (status.ok())
+                status = callback(part);
+            }));
+        while (!scheduler->isIdle()) {
+          scheduler->step();
+          if (!status.ok())
+            scheduler->cancel(id);
+        }
+        return status;
+      };
   LLAMAC_RETURN_IF_ERROR(
-      runDecoder({*decoder, model->path(), encode, model->plan().sampling.get(),
-                  model->grammars(), model->loadTimes().all()},
-                 options, out, log));
+      runPrompt({model->path(), model->tokenizer(), encode, answer,
+                 scheduler->mostTokens(), model->plan().sampling.get(),
+                 model->grammars(), model->loadTimes().all()},
+                options, out, log));
   if (options.profile) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
                             model->device().measureLimits());

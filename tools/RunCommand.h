@@ -9,7 +9,7 @@
 #ifndef LLAMAC_TOOLS_RUNCOMMAND_H
 #define LLAMAC_TOOLS_RUNCOMMAND_H
 
-#include "engine/step/Generator.h"
+#include "engine/scheduler/Scheduler.h"
 #include "tools/AnswerOptions.h"
 #include "tools/ChatOptions.h"
 
@@ -46,22 +46,29 @@ struct RunOptions : AnswerOptions {
 /// a prompt that is not UTF-8; those of reading a file.
 absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
-/// What a prompt is run through.
+/// What answers a prompt.
 struct RunSubject {
-  Decoder &decoder;
-  const std::string &path; ///< For messages.
+  const std::string &path;    ///< For messages.
+  const Tokenizer *tokenizer; ///< Null where there is none.
   /// The ids of a text as it is; see Tokenizer::encode.
   absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(absl::string_view text,
                                                          bool special)>
       encode;
+  /// Runs the request to its end, and gives the callback its parts. A callback
+  /// that returns an error ends it with that.
+  absl::FunctionRef<absl::Status(
+      Request, absl::FunctionRef<absl::Status(const AnswerPart &)>)>
+      answer;
+  /// The most tokens of a prompt and its answer together.
+  int64_t mostTokens = 0;
   const schema::SamplingT *sampling = nullptr; ///< Advised, if it is.
   GrammarCompiler *grammars = nullptr;         ///< Null without a tokenizer.
   double loadSeconds = 0;
 };
 
 /// runCommand(), whatever computes the tokens.
-absl::Status runDecoder(const RunSubject &subject, const RunOptions &options,
-                        std::FILE *out, std::FILE *log);
+absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
+                       std::FILE *out, std::FILE *log);
 
 /// Answers or completes a prompt with `model`. A text is a message, written by
 /// the chat template, where there is one. The answer alone, or its ids

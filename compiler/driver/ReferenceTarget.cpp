@@ -10,8 +10,11 @@
 
 #include "compiler/driver/PlanCache.h"
 #include "compiler/reference/ReferenceModel.h"
+#include "engine/sampling/Sampler.h"
+#include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
 #include "runtime/formats/Dequantize.h"
+#include "text/request/Request.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -68,32 +71,6 @@ public:
 private:
   explicit ReferenceTarget(Checkpoint checkpoint)
       : checkpoint(std::move(checkpoint)) {}
-};
-
-class ReferenceDecoder final : public Decoder {
-public:
-  ReferenceDecoder(ReferenceTarget &target, const Tokenizer *words,
-                   int64_t context)
-      : target(target), words(words),
-        stops(endsOfText(target.checkpoint,
-                         words ? &words->vocabulary() : nullptr)),
-        maxTokens(context) {}
-
-  const Tokenizer *tokenizer() const override { return words; }
-  absl::Span<const int32_t> stopIds() const override { return stops; }
-  int64_t vocabSize() const override { return target.model->vocabSize(); }
-  int64_t context() const override { return maxTokens; }
-  int64_t length() const override { return tokensSeen; }
-
-  absl::StatusOr<int32_t> next(absl::Span<const int32_t> tokens,
-                               Sampler &sampler) override;
-
-private:
-  ReferenceTarget &target;
-  const Tokenizer *words;
-  std::vector<int32_t> stops;
-  int64_t maxTokens;
-  int64_t tokensSeen = 0;
 };
 
 } // namespace
@@ -162,17 +139,57 @@ absl::Status referenceLogits(const std::string &model,
   return npy.finish();
 }
 
-absl::StatusOr<int32_t> ReferenceDecoder::next(absl::Span<const int32_t> tokens,
-                                               Sampler &sampler) {
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (tokensSeen + count > maxTokens)
+/// Answers `request`, as a scheduler does one that is alone: the reference has
+/// no pages to schedule and no device to sample on.
+static absl::Status
+answerRequest(ReferenceTarget &target, const Request &request,
+              const Tokenizer *words, const std::vector<int32_t> &modelStops,
+              int64_t context,
+              absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
+  const double start = steadySeconds();
+  const int64_t vocab = target.model->vocabSize();
+  const auto promptTokens = static_cast<int64_t>(request.prompt.size());
+  if (promptTokens > context)
     return usageError(absl::StrCat(
-        "context: the prompt makes ", tokensSeen + count, " tokens, it holds ",
-        maxTokens, "; shorten the prompt or give a larger --ctx-size"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                          target.step(tokens, tokensSeen, OutputRows::Last));
-  tokensSeen += count;
-  return sampler.sample(logits);
+        "context: the prompt makes ", promptTokens, " tokens, it holds ",
+        context, "; shorten the prompt or give a larger --ctx-size"));
+  for (const int32_t id : request.prompt)
+    if (id >= vocab)
+      return usageError(absl::StrCat("tokens: expected ids from 0 to ",
+                                     vocab - 1, ", got ", id));
+  LLAMAC_RETURN_IF_ERROR(
+      checkGenerateOptions(request.options, request.wantsText, words));
+  const std::vector<int32_t> stopIds = stopIdsOf(request.options, modelStops);
+  LLAMAC_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::create(request.options.sampling, stopIds, vocab));
+  sampler.see(request.prompt);
+  // The token behind a full context is not run.
+  Answer answer(request.options, stopIds, context - promptTokens + 1,
+                request.wantsText, words);
+  AnswerEnd end{.seed = sampler.seed(), .promptTokens = promptTokens};
+  std::vector<int32_t> next = request.prompt;
+  for (int64_t seen = 0; !answer.ended();) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                            target.step(next, seen, OutputRows::Last));
+    seen += static_cast<int64_t>(next.size());
+    LLAMAC_ASSIGN_OR_RETURN(const int32_t token, sampler.sample(logits));
+    if (end.firstTokenSeconds == 0)
+      end.firstTokenSeconds = steadySeconds() - start;
+    next = {token};
+    AnswerPart part;
+    part.text = answer.add(token);
+    if (answer.ended() != StopReason::StopId) {
+      part.tokens = next;
+      if (sampler.logprobs())
+        part.logprobs = {*sampler.logprobs()};
+    }
+    LLAMAC_RETURN_IF_ERROR(callback(part));
+  }
+  end.reason = *answer.ended();
+  end.answerTokens = static_cast<int64_t>(answer.ids().size());
+  end.seconds = steadySeconds() - start;
+  return callback({.end = end});
 }
 
 absl::Status referenceRun(const std::string &model,
@@ -203,13 +220,21 @@ absl::Status referenceRun(const std::string &model,
   };
   const std::optional<schema::SamplingT> sampling =
       advisedSampling(target->checkpoint.generation);
-  ReferenceDecoder decoder(*target, words.get(), resolved.context);
+  const std::vector<int32_t> stops =
+      endsOfText(target->checkpoint, words ? &words->vocabulary() : nullptr);
   std::optional<GrammarCompiler> grammars;
   if (words)
-    grammars.emplace(*words, decoder.vocabSize(), decoder.stopIds());
-  return runDecoder({decoder, model, encode, sampling ? &*sampling : nullptr,
-                     grammars ? &*grammars : nullptr},
-                    options, out, log);
+    grammars.emplace(*words, target->model->vocabSize(), stops);
+  auto answer =
+      [&](const Request &request,
+          absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
+        return answerRequest(*target, request, words.get(), stops,
+                             resolved.context, callback);
+      };
+  return runPrompt({model, words.get(), encode, answer, resolved.context,
+                    sampling ? &*sampling : nullptr,
+                    grammars ? &*grammars : nullptr},
+                   options, out, log);
 }
 
 } // namespace llamac

@@ -87,6 +87,7 @@ Scheduler::create(std::shared_ptr<const Model> model,
                       .prefixFile = options.prefixFile,
                       .batchInvariant = options.batchInvariant,
                       .observer = options.observer}));
+  engine->setProfile(options.profile);
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
 }
 
@@ -375,8 +376,8 @@ void Scheduler::countStep(int64_t rows) {
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
   Profile profile(model().plan());
-  const bool isTimed = options.profileInterval > 0 && start >= nextProfile &&
-                       batch.promptRows == 0;
+  const bool isTimed = !options.profile && options.profileInterval > 0 &&
+                       start >= nextProfile && batch.promptRows == 0;
   if (isTimed) {
     nextProfile = start + options.profileInterval;
     engine->setProfile(&profile);

@@ -54,6 +54,9 @@ struct SchedulerOptions {
   int64_t promptRows = 0;
   /// Seconds between steps whose launches are timed; 0: none is.
   double profileInterval = 0;
+  /// What the times of all launches are added to, in place of those intervals;
+  /// outlives the scheduler. Null: none.
+  Profile *profile = nullptr;
   /// Sees every launch of every step (EngineOptions).
   LaunchObserver *observer = nullptr;
 };

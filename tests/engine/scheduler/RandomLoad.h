@@ -17,7 +17,6 @@
 #define LLAMAC_TESTS_ENGINE_SCHEDULER_RANDOMLOAD_H
 
 #include "engine/scheduler/Scheduler.h"
-#include "engine/step/Generator.h"
 #include "runtime/base/Status.h"
 
 #include <gtest/gtest.h>
@@ -121,26 +120,40 @@ inline void append(std::vector<uint32_t> &bits,
   }
 }
 
-/// Answer number `number` of `request`, run alone.
-inline Got aloneOf(Engine &engine, const Request &request, int number) {
+/// Answer number `number` of `request`, run alone, token by token.
+inline absl::Status runAlone(Engine &engine, const Request &request, int number,
+                             Got &got) {
   GenerateOptions options = request.options;
   *options.sampling.seed += static_cast<uint64_t>(number);
-  auto decoder = newDecoder(engine);
-  EXPECT_TRUE(decoder.ok()) << decoder.status();
-  Got got;
-  GenerateCallbacks callbacks;
-  if (request.wantsText)
-    callbacks.onText = [&](absl::string_view piece) {
-      got.text.append(piece.data(), piece.size());
-      return true;
-    };
-  auto result = generate(**decoder, request.prompt, options, callbacks);
-  if (result.ok()) {
-    got.tokens = std::move(result->ids);
-    got.reason = result->reason;
-    append(got.logprobs, result->logprobs);
+  const Model &model = engine.model();
+  const std::vector<int32_t> stopIds = stopIdsOf(options, model.stopIds());
+  LLAMAC_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::create(options.sampling, stopIds, model.config().vocabSize));
+  sampler.see(request.prompt);
+  Answer answer(options, stopIds,
+                model.context() + 1 -
+                    static_cast<int64_t>(request.prompt.size()),
+                request.wantsText, model.tokenizer());
+  LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
+  std::vector<int32_t> next = request.prompt;
+  while (!answer.ended()) {
+    LLAMAC_ASSIGN_OR_RETURN(auto chosen,
+                            engine.sample({{&sequence, next, &sampler}}));
+    LLAMAC_ASSIGN_OR_RETURN(const int32_t token, std::move(chosen[0]));
+    next = {token};
+    got.text += answer.add(token);
+    if (answer.ended() != StopReason::StopId && sampler.logprobs())
+      append(got.logprobs, {*sampler.logprobs()});
   }
-  got.status = result.status();
+  got.tokens = answer.ids();
+  got.reason = *answer.ended();
+  return absl::OkStatus();
+}
+
+inline Got aloneOf(Engine &engine, const Request &request, int number) {
+  Got got;
+  got.status = runAlone(engine, request, number, got);
   return got;
 }
 

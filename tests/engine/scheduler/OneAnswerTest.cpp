@@ -1,4 +1,4 @@
-//===- GeneratorTest.cpp - From a prompt to an answer ---------------------===//
+//===- OneAnswerTest.cpp - Answers of requests that are alone -------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "engine/step/Generator.h"
+#include "engine/scheduler/Scheduler.h"
 
 #include "runtime/base/Status.h"
 #include "tests/engine/toy/ToyModel.h"
 
+#include "absl/strings/str_join.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,40 +23,47 @@ using toy::cleanTokens;
 using toy::greedyAfter;
 using toy::ToyPlanFile;
 
-absl::StatusOr<GenerateResult> generate(Engine &engine,
-                                        absl::Span<const int32_t> prompt,
-                                        const GenerateOptions &options,
-                                        const GenerateCallbacks &callbacks) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Decoder> decoder,
-                          newDecoder(engine));
-  return llamac::generate(*decoder, prompt, options, callbacks);
-}
+/// The answer to a request that is alone.
+struct Result {
+  std::vector<int32_t> ids;
+  std::vector<std::string> pieces; ///< Of its text.
+  AnswerEnd end;
 
-class GeneratorTest : public testing::Test {
+  std::string text() const { return absl::StrJoin(pieces, ""); }
+};
+
+class OneAnswerTest : public testing::Test {
 protected:
   void SetUp() override { load(file.path()); }
 
   void load(const std::string &path) {
     auto loaded = Model::load(path, {.threads = 2});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    engine = *Engine::create(*loaded);
+    scheduler = *Scheduler::create(*loaded);
   }
 
-  absl::StatusOr<GenerateResult> run(const std::vector<int> &prompt,
-                                     const GenerateOptions &options) {
-    text.clear();
-    ids.clear();
-    return generate(*engine, prompt, options,
-                    {.onToken =
-                         [this](int32_t id) {
-                           ids.push_back(id);
-                           return true;
-                         },
-                     .onText =
-                         [this](absl::string_view piece) {
-                           text.append(piece.data(), piece.size());
-                           return true;
-                         }});
+  absl::StatusOr<Result> run(const std::vector<int> &prompt,
+                             const GenerateOptions &options,
+                             bool wantsText = true) {
+    Result result;
+    LLAMAC_RETURN_IF_ERROR(
+        scheduler
+            ->submit({.prompt = prompt,
+                      .options = options,
+                      .wantsText = wantsText},
+                     [&](const AnswerPart &part) {
+                       result.ids.insert(result.ids.end(), part.tokens.begin(),
+                                         part.tokens.end());
+                       if (!part.text.empty())
+                         result.pieces.push_back(part.text);
+                       if (part.end)
+                         result.end = *part.end;
+                     })
+            .status());
+    while (!scheduler->isIdle())
+      scheduler->step();
+    LLAMAC_RETURN_IF_ERROR(result.end.status);
+    return result;
   }
 
   static std::string textOf(const std::vector<int> &tokens) {
@@ -66,47 +74,44 @@ protected:
   }
 
   ToyPlanFile file;
-  std::unique_ptr<Engine> engine;
-  std::string text;
-  std::vector<int> ids;
+  std::unique_ptr<Scheduler> scheduler;
 };
 
-TEST_F(GeneratorTest, GreedyGivesTheArgmaxAndItsText) {
+TEST_F(OneAnswerTest, GreedyGivesTheArgmaxAndItsText) {
   const std::vector<int> prompt = cleanTokens(5, 12, 10);
   const auto result = run(prompt, {.maxTokens = 10});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->ids, greedyAfter(prompt, 10));
-  EXPECT_EQ(ids, result->ids);
-  EXPECT_EQ(text, textOf(result->ids));
-  EXPECT_EQ(result->reason, StopReason::Length);
-  EXPECT_EQ(result->times.promptTokens, 5);
-  EXPECT_EQ(result->times.decodeSteps, 9);
+  EXPECT_EQ(result->text(), textOf(result->ids));
+  EXPECT_EQ(result->end.reason, StopReason::Length);
+  EXPECT_EQ(result->end.promptTokens, 5);
+  EXPECT_EQ(result->end.answerTokens, 10);
 }
 
-TEST_F(GeneratorTest, NoneWereAskedFor) {
+TEST_F(OneAnswerTest, NoneWereAskedFor) {
   const auto result = run(cleanTokens(5, 12), {.maxTokens = 0});
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->ids.empty());
-  EXPECT_EQ(text, "");
+  EXPECT_EQ(result->text(), "");
 }
 
-TEST_F(GeneratorTest, WithoutALimitTheContextIsFilled) {
+TEST_F(OneAnswerTest, WithoutALimitTheContextIsFilled) {
   const std::vector<int> prompt = cleanTokens(20, 8, 11);
   const auto result = run(prompt, {});
   ASSERT_TRUE(result.ok()) << result.status();
   // The last token needs no place of its own.
   EXPECT_EQ(result->ids, greedyAfter(prompt, 11));
-  EXPECT_EQ(result->reason, StopReason::Context);
+  EXPECT_EQ(result->end.reason, StopReason::Context);
 }
 
-TEST_F(GeneratorTest, APromptThatFillsTheContextGivesOneToken) {
+TEST_F(OneAnswerTest, APromptThatFillsTheContextGivesOneToken) {
   const std::vector<int> prompt = cleanTokens(30, 17, 1);
   const auto result = run(prompt, {});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->ids, greedyAfter(prompt, 1));
 }
 
-TEST_F(GeneratorTest, AStopIdEndsTheAnswerAndIsNoPartOfIt) {
+TEST_F(OneAnswerTest, AStopIdEndsTheAnswerAndIsNoPartOfIt) {
   const std::vector<int> prompt = cleanTokens(4, 3, 9);
   const std::vector<int> answer = greedyAfter(prompt, 9);
   size_t place = 6;
@@ -120,17 +125,16 @@ TEST_F(GeneratorTest, AStopIdEndsTheAnswerAndIsNoPartOfIt) {
   const auto result = run(prompt, {.maxTokens = 20});
   ASSERT_TRUE(result.ok()) << result.status();
   const std::vector<int> before(answer.begin(), answer.begin() + place);
-  EXPECT_EQ(result->reason, StopReason::StopId);
+  EXPECT_EQ(result->end.reason, StopReason::StopId);
   EXPECT_EQ(result->ids, before);
-  EXPECT_EQ(ids, before);
-  EXPECT_EQ(text, textOf(before));
+  EXPECT_EQ(result->text(), textOf(before));
 
   const auto ignoring = run(prompt, {.maxTokens = 9, .stopAtStopIds = false});
   ASSERT_TRUE(ignoring.ok());
   EXPECT_EQ(ignoring->ids, answer);
 }
 
-TEST_F(GeneratorTest, AStopStringAcrossTokensEndsTheAnswerBeforeIt) {
+TEST_F(OneAnswerTest, AStopStringAcrossTokensEndsTheAnswerBeforeIt) {
   const std::vector<int> prompt = cleanTokens(4, 3, 9);
   const std::vector<int> answer = greedyAfter(prompt, 9);
   const std::string whole = textOf(answer);
@@ -139,23 +143,19 @@ TEST_F(GeneratorTest, AStopStringAcrossTokensEndsTheAnswerBeforeIt) {
   const std::string stop = whole.substr(boundary - 1, 2);
   const auto result = run(prompt, {.maxTokens = 9, .stopStrings = {stop}});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->reason, StopReason::StopString);
-  EXPECT_EQ(text, whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(result->end.reason, StopReason::StopString);
+  EXPECT_EQ(result->text(), whole.substr(0, whole.find(stop)));
 }
 
-TEST_F(GeneratorTest, PiecesOfTextAreWholeCharacters) {
+TEST_F(OneAnswerTest, PiecesOfTextAreWholeCharacters) {
   for (int first = 0; first < 90; ++first) {
     std::vector<int> prompt;
     for (int i = 0; i < 3; ++i)
       prompt.push_back(2 + (first + 5 * i) % 90);
-    std::vector<std::string> pieces;
-    const auto result = generate(*engine, prompt, {.maxTokens = 20},
-                                 {.onText = [&](absl::string_view piece) {
-                                   pieces.emplace_back(piece);
-                                   return true;
-                                 }});
+    const auto result = run(prompt, {.maxTokens = 20});
     if (!result.ok())
       continue; // Poisoned.
+    const std::vector<std::string> &pieces = result->pieces;
     // A byte that begins a character may stand alone, but is never cut off
     // from one that continues it.
     for (size_t i = 0; i + 1 < pieces.size(); ++i)
@@ -164,35 +164,7 @@ TEST_F(GeneratorTest, PiecesOfTextAreWholeCharacters) {
   }
 }
 
-TEST_F(GeneratorTest, ACallbackCancels) {
-  const std::vector<int> prompt = cleanTokens(5, 12, 10);
-  int left = 3;
-  const auto result =
-      generate(*engine, prompt, {.maxTokens = 10},
-               {.onToken = [&](int32_t) { return --left > 0; }});
-  ASSERT_TRUE(result.ok());
-  EXPECT_EQ(result->reason, StopReason::Cancelled);
-  EXPECT_EQ(result->ids.size(), 3u);
-}
-
-TEST_F(GeneratorTest, NoTextComesAfterTheCallbackEndedTheAnswer) {
-  const std::vector<int> prompt = cleanTokens(5, 12, 10);
-  const std::string whole = textOf(greedyAfter(prompt, 10));
-  // With each stop string another piece of the text is held back at the end.
-  for (size_t i = 0; i < whole.size(); ++i)
-    for (const int last : {1, 2, 3}) {
-      int calls = 0;
-      const auto result = generate(
-          *engine, prompt,
-          {.maxTokens = 10, .stopStrings = {whole.substr(i, 1) + "\n"}},
-          {.onText = [&](absl::string_view) { return ++calls < last; }});
-      ASSERT_TRUE(result.ok()) << result.status();
-      EXPECT_EQ(result->reason, StopReason::Cancelled);
-      EXPECT_EQ(calls, last);
-    }
-}
-
-TEST_F(GeneratorTest, ASeedRepeatsAnAnswerAndIsReported) {
+TEST_F(OneAnswerTest, ASeedRepeatsAnAnswerAndIsReported) {
   const std::vector<int> prompt = cleanTokens(5, 12);
   GenerateOptions options{.sampling = {.temperature = 0.1}, .maxTokens = 3};
   auto first = run(prompt, options);
@@ -200,13 +172,13 @@ TEST_F(GeneratorTest, ASeedRepeatsAnAnswerAndIsReported) {
   for (int i = 0; i < 10 && !first.ok(); ++i)
     first = run(prompt, options);
   ASSERT_TRUE(first.ok()) << first.status();
-  options.sampling.seed = first->seed;
+  options.sampling.seed = first->end.seed;
   const auto again = run(prompt, options);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(first->ids, again->ids);
 }
 
-TEST_F(GeneratorTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
+TEST_F(OneAnswerTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
   ToyPlanFile sampling(toy::addSampling);
   load(sampling.path());
   const std::vector<int> prompt = cleanTokens(5, 12, 10);
@@ -239,7 +211,7 @@ TEST_F(GeneratorTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
   EXPECT_GT(answers, 5);
 }
 
-TEST_F(GeneratorTest, WrongRequestsAreUsageErrors) {
+TEST_F(OneAnswerTest, WrongRequestsAreUsageErrors) {
   const std::vector<int> prompt = cleanTokens(5, 12);
   auto code = [&](const std::vector<int> &tokens, GenerateOptions options) {
     return exitCode(run(tokens, options).status());
@@ -255,15 +227,15 @@ TEST_F(GeneratorTest, WrongRequestsAreUsageErrors) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("30"));
 }
 
-TEST_F(GeneratorTest, APlanWithoutATokenizerGivesIdsOnly) {
+TEST_F(OneAnswerTest, APlanWithoutATokenizerGivesIdsOnly) {
   ToyPlanFile bare([](toy::ToyPlan &toy) { toy.plan.tokenizer.reset(); });
   load(bare.path());
   const std::vector<int> prompt = cleanTokens(5, 12, 4);
   EXPECT_EQ(exitCode(run(prompt, {.maxTokens = 4}).status()), ExitCode::Usage);
-  const auto result = generate(*engine, prompt, {.maxTokens = 4}, {});
+  const auto result = run(prompt, {.maxTokens = 4}, /*wantsText=*/false);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->ids, greedyAfter(prompt, 4));
-  EXPECT_EQ(exitCode(engine->model().encode("abc").status()), ExitCode::Usage);
+  EXPECT_EQ(exitCode(scheduler->model().encode("abc").status()), ExitCode::Usage);
 }
 
 } // namespace
