@@ -79,11 +79,13 @@ install(CODE "
        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system\")"
         COMPONENT runtime)
 
-# Documents: a folder for each package.
-install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac-runtime
-        COMPONENT runtime)
-install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac
-        COMPONENT compiler)
+# Documents: a folder for each package. Both tools contain the page's libraries.
+file(READ LICENSE license)
+file(READ packaging/page-licenses.txt page_licenses)
+set(copyright ${CMAKE_BINARY_DIR}/packaging/copyright)
+file(WRITE ${copyright} "${license}\n${page_licenses}")
+install(FILES ${copyright} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac-runtime COMPONENT runtime)
+install(FILES ${copyright} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac COMPONENT compiler)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac COMPONENT compiler)
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac COMPONENT compiler
         PATTERN CMakeLists.txt EXCLUDE)

@@ -28,6 +28,22 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
+# What the page of llamac serve is made of; an entry is a variable, Debian's file or
+# folder, and its package.
+foreach(entry
+    LLAMAC_MARKED=/usr/share/javascript/marked/marked.min.js=libjs-marked
+    LLAMAC_DOMPURIFY=/usr/share/nodejs/dompurify/dist/purify.min.js=node-dompurify
+    LLAMAC_HIGHLIGHT=/usr/share/nodejs/highlight.js/lib=node-highlight.js)
+  string(REGEX MATCH "^(.*)=(.*)=(.*)$" unused ${entry})
+  set(variable ${CMAKE_MATCH_1})
+  set(package ${CMAKE_MATCH_3})
+  set(${variable} ${CMAKE_MATCH_2} CACHE PATH "A library of the page, Debian's ${package}")
+  if(NOT EXISTS ${${variable}})
+    message(FATAL_ERROR "${variable}: expected Debian's ${package}, got no ${${variable}}; "
+                        "install it, or give its place elsewhere by -D${variable}=PATH")
+  endif()
+endforeach()
+
 # Without it the runtime refuses grammars.
 find_library(LLAMAC_XGRAMMAR xgrammar PATHS ${CMAKE_SOURCE_DIR}/build/xgrammar/lib NO_DEFAULT_PATH)
 if(LLAMAC_XGRAMMAR)

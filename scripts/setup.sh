@@ -38,6 +38,7 @@ build_packages=(
   libabsl-dev libboost1.81-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
   libedit-dev libhwloc-dev libpcre2-dev libsentencepiece-dev libsqlite3-dev libssl-dev libutf8proc-dev
   libxxhash-dev nlohmann-json3-dev prometheus-cpp-dev zlib1g-dev
+  libjs-marked node-dompurify node-highlight.js
 )
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev

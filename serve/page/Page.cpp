@@ -43,20 +43,24 @@ static std::string hashSource(const std::string &text) {
 }
 
 static HttpAnswer makeAnswer() {
-  const std::string style = joined(".css"), script = joined(".js");
+  const std::string style = joined(".css"), libraries = joined("libraries"),
+                    script = joined(".js");
   HttpAnswer answer;
   answer.body = absl::StrReplaceAll(
       joined(".html"),
       {{"<!--style-->", absl::StrCat("<style>", style, "</style>")},
+       {"<!--libraries-->", absl::StrCat("<script>", libraries, "</script>")},
        {"<!--script-->", absl::StrCat("<script>", script, "</script>")}});
   answer.type = "text/html; charset=utf-8";
   answer.fields = {
       {"Content-Security-Policy",
        absl::StrCat("default-src 'none'; style-src ", hashSource(style),
-                    "; script-src ", hashSource(script),
+                    "; script-src ", hashSource(libraries), " ",
+                    hashSource(script),
                     "; connect-src 'self'; img-src data:; base-uri 'none'; "
                     "form-action 'none'; frame-ancestors 'none'; "
-                    "require-trusted-types-for 'script'")},
+                    "require-trusted-types-for 'script'; "
+                    "trusted-types dompurify")},
       {"X-Content-Type-Options", "nosniff"},
       {"Referrer-Policy", "no-referrer"},
       {"Cache-Control", "no-cache"}};

@@ -17,9 +17,10 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PAGE = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "serve", "page"
-)
+import support
+
+PAGE = os.path.join(support.ROOT, "serve", "page")
+LIBRARIES = os.path.join(os.path.dirname(support.BIN_DIR), "serve", "page", "libraries.js")
 MODEL = "smollm2"
 
 METRICS = """\
@@ -59,15 +60,17 @@ def read(name):
 def assemble():
     """The page, and the policy that lets nothing but its style and script in."""
     names = re.search(r"set\(page_scripts\s+([^)]*)\)", read("CMakeLists.txt")).group(1).split()
-    parts = {"style": read("page.css"), "script": "".join(map(read, names))}
+    parts = {"style": read("page.css"), "libraries": read(LIBRARIES), "script": "".join(map(read, names))}
     page = read("page.html")
-    policy = ["default-src 'none'"]
-    for tag, text in parts.items():
-        page = page.replace(f"<!--{tag}-->", f"<{tag}>{text}</{tag}>")
+    hashes = {}
+    for part, text in parts.items():
+        tag = "style" if part == "style" else "script"
+        page = page.replace(f"<!--{part}-->", f"<{tag}>{text}</{tag}>")
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        policy.append(f"{tag}-src 'sha256-{digest}'")
+        hashes.setdefault(tag, []).append(f"'sha256-{digest}'")
+    policy = ["default-src 'none'", *(f"{tag}-src {' '.join(sources)}" for tag, sources in hashes.items())]
     policy += ["connect-src 'self'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    policy += ["frame-ancestors 'none'", "require-trusted-types-for 'script'"]
+    policy += ["frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types dompurify"]
     return page.encode(), "; ".join(policy)
 
 

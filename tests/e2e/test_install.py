@@ -104,7 +104,9 @@ class Prefix(support.TestCase):
                     self.assertTrue(f.read().startswith(start), path)
         for package in ("llamac", "llamac-runtime"):
             with open(os.path.join(self.prefix, "share", "doc", package, "copyright")) as f:
-                self.assertIn("Apache License", f.read())
+                text = f.read()
+            for license in ("Apache License", "MarkedJS", "DOMPurify", "highlight.js"):
+                self.assertIn(license, text)
         self.assertTrue(os.path.exists(os.path.join(self.prefix, "share/doc/llamac/docs/installing.md")))
 
     def test_the_service_is_sound_and_hardened(self):

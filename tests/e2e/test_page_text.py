@@ -150,6 +150,20 @@ class Hostile(PageCase):
         self.evaluate("(() => { try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch {} })()")
         self.check_is_text()
 
+    def test_what_the_libraries_might_write_is_cleaned(self):
+        """As if they wrote what they were given."""
+        self.expected = ["Content Security Policy"]  # Of what stands in a document that is not shown.
+        for payload in [*PAYLOADS, "<p style=color:red id=prompt name=x data-x=1 onclick=hit()>x</p>", "<input autofocus>"]:
+            with self.subTest(payload):
+                elements = self.evaluate(
+                    f"[...clean({json.dumps(payload)}).querySelectorAll('*')].map(e => [e.localName, e.getAttributeNames(),"
+                    " e.getAttribute('href')])"
+                )
+                for name, attributes, address in elements:
+                    self.assertIn(name, ("a", "code", "p", "pre", "li", "ul"))
+                    self.assertLessEqual(set(attributes), {"href"})
+                    self.assertRegex(address or "https://", "^(https?://|mailto:)")
+
     def test_the_source_makes_no_elements_of_text(self):
         for name in os.listdir(PAGE):
             with open(os.path.join(PAGE, name), encoding="utf-8") as file:
@@ -239,6 +253,7 @@ COMMONMARK = [
     "- a\n- b\n  - c\n    - d\n- e",
     "* a\n\n  second paragraph\n\n* b",
     "3. three\n4. four\n\n   more\n5. five",
+    "0. zero\n1. one",
     "1. one\n   ```sh\n   ls -l\n   ```\n2. two\n   > quote",
     "> a\n> b\n>\n> - c\n> - d\n\nafter",
     "> > nested\n> one",
@@ -252,7 +267,7 @@ COMMONMARK = [
     "text\n| a |\n|---|\n| b |",
     "text\n- list\n1. one",
     "*a\nb*\n**c\nd**",
-    "- \n- a\n- b",
+    "-\n- a\n- b",
     "a\\\nb".replace("\\\n", "\n"),
     "**\u201cquoted\u201d** und *\u00fcber* \u4e2d**\u6587**\u5b57",
 ]
@@ -280,11 +295,30 @@ class Markdown(PageCase):
                 whole = self.render(text)
                 self.assertEqual(self.render(text, step=support.by_tier(3, 1)), whole)
 
-    def test_models_mean_a_list_by_less_indentation(self):
-        self.assertEqual(
-            tree(self.render("1. a\n  - b\n  - c\n2. d")),
-            ["root", ["ol", ["li", "a", ["ul", ["li", "b"], ["li", "c"]]], ["li", "d"]]],
-        )
+    def test_bold_whose_end_has_not_come_is_bold(self):
+        for text, shown in [
+            ("a **b", "<p>a <strong>b</strong></p>"),
+            ("- **b c", "<ul><li><p><strong>b c</strong></p>\n</li></ul>"),
+            ("**a** b", "<p><strong>a</strong> b</p>"),
+            ("2 ** 3", "<p>2 ** 3</p>"),
+        ]:
+            with self.subTest(text):
+                shown_now = f"(() => {{ const host = el('div'); new MarkdownView(host).update({json.dumps(text)}, false);"
+                self.assertEqual(self.evaluate(shown_now + " return host.innerHTML; })()"), shown)
+
+    def test_formulas_stay_as_they_were_written(self):
+        for text in ("$a_i + b_i * c$", "$$x_{1} < y_{2}$$", "$\\alpha_1 * \\beta_1$"):
+            self.assertEqual(self.evaluate(f"clean({json.dumps(self.render(text))}).textContent"), text)
+
+    def test_code_keeps_its_tabs(self):
+        text = "all:\n\tcc a.c\n\t\tb"
+        for before, indent in (("", ""), ("- a\n\n", "  "), ("1. a\n\n", "\t")):
+            code = "\n".join(indent + line for line in ["```make", *text.split("\n"), "```"])
+            with self.subTest(before):
+                self.evaluate("window.copied = null, navigator.clipboard.writeText = async (t) => { copied = t; }, 0")
+                self.evaluate(f"(() => {{ const host = el('div'); new MarkdownView(host).update("
+                              f"{json.dumps(before + code)}, true); host.querySelector('.code button').click(); }})()")  # fmt: skip
+                self.assertEqual(self.evaluate("window.copied"), text)
 
     def test_addresses_in_text_are_links_without_what_ends_the_sentence(self):
         for text, address in [
@@ -321,18 +355,27 @@ class Markdown(PageCase):
             (
                 "python",
                 'def f(x):  # "no"\n    return "#" + 1',
-                ["keyword", "name", "comment", "keyword", "string", "number"],
+                ["keyword", "title", "comment", "keyword", "string", "number"],
             ),
-            ("c", "int a = 'x'; /* b\nc */ f(0x1F);", ["keyword", "string", "comment", "name", "number"]),
-            ("json", '{"a": "b", "c": [1, true]}', ["name", "string", "name", "number", "keyword"]),
+            ("c", 'char *a = "x"; /* b\nc */ int b = 0x1F;', ["keyword", "string", "comment", "comment", "keyword", "number"]),
+            ("json", '{"a": "b", "c": [1, true]}', ["attr", "string", "attr", "number", "literal"]),
             ("sql", "SELECT a -- b\nFROM t", ["keyword", "comment", "keyword"]),
+            ("cuda", "int a;", ["keyword"]),
             ("text", "if 1 # no", []),
-            ("diff", "-a\n+b\n c", ["removed", "added"]),
+            ("constructor", "if 1 # no", []),
+            ("diff", "-a\n+b\n c", ["deletion", "addition"]),
         ]:
             with self.subTest(language):
                 html = self.render(f"```{language}\n{text}\n```")
-                self.assertEqual(re.findall('<span class="(?!chunk)([a-z]+)">', html), kinds)
+                kinds_shown = re.findall('<span class="hljs-([a-z]+)">', html)
+                self.assertEqual([kind for kind in kinds_shown if kind not in ("function", "params")], kinds)
                 self.assertEqual(tree(html)[1][1][1], text)
+
+    def test_all_languages_that_are_built_in_colour_text(self):
+        for language in self.evaluate("hljs.listLanguages()"):
+            with self.subTest(language):
+                text = "a = 'b' // 1\n# c\n<d e=\"f\">\nif (g) { return 2; }"
+                self.assertEqual(tree(self.render(f"```{language}\n{text}\n```"))[1][1][1], text)
 
 
 def long_answer(tokens):
