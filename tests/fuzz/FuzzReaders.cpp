@@ -345,10 +345,8 @@ void request(Bytes bytes) {
 /// within the seconds that an input has.
 void chatTemplate(Bytes bytes) {
   const std::vector<Bytes> texts = parts(bytes);
-  const auto parsed =
-      ChatTemplate::parse(texts[0], {.steps = 200'000,
-                                     .memoryBytes = uint64_t{16} << 20,
-                                     .outputBytes = uint64_t{1} << 20});
+  const auto parsed = ChatTemplate::parse(
+      texts[0], {.steps = 200'000, .memoryBytes = uint64_t{16} << 20});
   if (!check(parsed.status()))
     return;
   ChatTemplateInputs inputs;
@@ -359,7 +357,7 @@ void chatTemplate(Bytes bytes) {
   inputs.bosToken = "<s>";
   const auto text = parsed->render(inputs);
   if (check(text.status()))
-    require(text->size() <= uint64_t{1} << 20, "a text within its limit");
+    require(text->size() <= uint64_t{16} << 20, "a text within its limit");
 }
 
 //===----------------------------------------------------------------------===//
@@ -423,19 +421,14 @@ Seeds chatTemplates() {
       "~ "
       "m['content'] | trim }}{% else %}{{ raise_exception('none') }}{% endfor "
       "%}",
-      "{% set ns = namespace(a=0) %}{% macro f(x, y=[1, 2][::-1]) %}{% call "
-      "g() "
-      "%}{{ caller() }}{% endcall %}{% endmacro %}{% macro g() %}{{ caller() }}"
-      "{% endmacro %}{% set ns.a = ns.a + 1 %}{{ f(2) }}{# c #}{% raw %}{{{% "
-      "endraw %}",
-      "{% set x | upper %}{{ messages | tojson(indent=2) }}{% endset %}{{ "
-      "x.split("
-      "'E')[1:3] | map('lower') | join(', ') }}{{ '%5.2f' % 3 }}{{ "
-      "'{:>9}'.format("
-      "x) }}{% filter replace('a', 'b') %}a{% endfilter %}",
-      "{% for a in [[1, [2]], [3]] recursive %}{{ loop(a) if a is iterable "
-      "else a "
-      "}}{% break %}{% endfor %}{{ {'a': 1} | dictsort }}{{ range(9) | "
+      "{% set ns = namespace(a=0) %}{% macro f(x, y=[1, 2][::-1]) %}{{ x ~ y "
+      "}}{% endmacro %}{% set ns.a = ns.a + 1 %}{{ f(2) }}{# c #}{% "
+      "generation %}{{ ns.a % 2 }}{% endgeneration %}",
+      "{% set x %}{{ messages | tojson(indent=2) }}{% endset %}{{ x.split('E', "
+      "1)[1:3] | map('lower') | join(', ') }}{{ '<{}>'.format(x) }}{% filter "
+      "replace('a', 'b') %}a{% endfilter %}{{ strftime_now('%d %b') }}",
+      "{% for a in [[1, [2]], [3]] %}{{ a | unique | list if a is iterable "
+      "else a }}{% break %}{% endfor %}{{ {'a': 1} | dictsort }}{{ range(9) | "
       "list }}{{ messages | selectattr('role', 'equalto', 'user') | first }}"};
   Seeds seeds;
   for (const char *text : templates)

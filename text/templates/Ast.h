@@ -33,16 +33,13 @@ enum class ExprKind : uint8_t {
   Conditional, ///< Children: test, value, other value or null.
   Not,
   Negative,
-  Positive,
-  Binary, ///< `text` is the operator.
+  Binary, ///< `text` is the operator; also of comparisons.
   And,
   Or,
-  Compare, ///< Children: operands; operators between them.
-  Concat,
   Attribute, ///< Child: object; `text` is the name.
   Item,      ///< Children: object, key.
   Slice,     ///< Children, or null: start, stop, step. A key of Item.
-  Call,      ///< Children: callee and positional arguments.
+  Call,      ///< Children: callee and arguments.
   Filter,    ///< Children: input, or null for a block's text, and arguments.
   Test,      ///< As Filter.
 };
@@ -59,16 +56,12 @@ struct Expr {
   ExprKind kind;
   NameContext context = NameContext::Load;
   int line;
-  int height = 1; ///< Of the tree below it.
+  int height = 1; ///< Levels of the tree from here.
   std::string text;
   Value constant;
   String string; ///< What `constant` points to.
   std::vector<Expr *> children;
-  std::vector<std::string> operators;
-  // Arguments beside the positional ones.
-  std::vector<std::pair<std::string, Expr *>> named;
-  Expr *unpacked = nullptr;           ///< *list
-  Expr *unpackedNamed = nullptr;      ///< **dict
+  std::vector<std::string> names; ///< Those of the last arguments of a call.
   const Function *function = nullptr; ///< Of Filter and Test, when known.
   Slot slot;
 };
@@ -92,37 +85,25 @@ struct Scope {
   uint64_t cost = 0; ///< Steps of entering it.
 };
 
-/// A body that runs in a frame of its own.
-struct FrameLayout {
-  int slots = 0;
-};
-
 struct Stmt;
 using Body = std::vector<Stmt *>;
 
 struct MacroNode {
-  const std::string *name = nullptr; ///< Null for a call block.
+  std::string name;
   std::vector<Expr *> parameters;
   std::vector<Expr *> defaults; ///< Of the last parameters.
   Body body;
   Scope scope;
-  FrameLayout layout;
-  // Parameters that are there when the body uses them: their variables, or -1.
-  int caller = -1, named = -1, unnamed = -1;
-  bool explicitCaller = false; ///< A parameter of that name.
+  int slots = 0; ///< Variables of its frame.
 };
 
 enum class StmtKind : uint8_t {
   Output,
   Set,
-  SetBlock,
+  Block, ///< Text of set, filter and generation.
   For,
   If,
-  With,
   Macro,
-  CallBlock,
-  Generation,
-  FilterBlock,
   Break,
   Continue,
 };
@@ -130,30 +111,24 @@ enum class StmtKind : uint8_t {
 struct Stmt {
   StmtKind kind;
   int line;
-  int height = 1;
-  std::vector<Expr *> values;  ///< Of Output and With.
-  std::vector<Expr *> targets; ///< Of With.
-  Expr *target = nullptr;      ///< Of Set, SetBlock and For.
-  /// Of Set; what a loop is over; the call of a call block; the filter of
-  /// SetBlock (or null) and FilterBlock.
+  std::vector<Expr *> values; ///< Of Output.
+  Expr *target = nullptr;     ///< Of Set, For and Macro; of Block or null.
+  /// Of Set; what a loop is over; the filter of Block, or null.
   Expr *value = nullptr;
   Expr *test = nullptr;       ///< The `if` of a loop, or null.
   Expr *testTarget = nullptr; ///< What it sees as the target.
-  bool recursive = false;
   std::vector<std::pair<Expr *, Body>> branches; ///< Of If.
   Body body;
   Body otherwise; ///< else of If and For.
   MacroNode *macro = nullptr;
   Scope scope, testScope, elseScope;
-  int loopSlot = -1;  ///< The variable `loop`, when it is used.
-  Slot slot;          ///< Of a macro's name.
-  FrameLayout layout; ///< Of a recursive loop.
+  int loopSlot = -1; ///< The variable `loop`, when it is used.
 };
 
 struct Program {
   Body body;
   Scope scope;
-  FrameLayout layout;
+  int slots = 0;
   std::deque<Expr> exprs;
   std::deque<Stmt> stmts;
   std::deque<MacroNode> macros;

@@ -48,10 +48,9 @@ struct ChatTemplateLimits {
   int nesting = 200;
   /// Nodes evaluated, items visited and 16-byte pieces of text read or written.
   uint64_t steps = 50'000'000;
-  /// Bytes of all values made in a rendering: they are kept to its end.
+  /// Bytes of the text and of all values made in a rendering, which are kept to
+  /// its end.
   uint64_t memoryBytes = uint64_t{256} << 20;
-  /// Bytes of the text that comes out.
-  uint64_t outputBytes = uint64_t{32} << 20;
   /// Nested evaluations: levels of the tree, times those of calls.
   int depth = 600;
   /// Levels of lists and objects in a value.
@@ -76,8 +75,8 @@ struct ChatTemplateInputs {
 class ChatTemplate {
 public:
   /// Parses `text`. Errors: a bad file (`chat template, line N: ...`) where
-  /// jinja2 would refuse it, or what goes beyond a limit; unsupported for tags
-  /// that read other templates.
+  /// jinja2 would refuse it, or what goes beyond a limit; unsupported for what
+  /// templates of models do not use, by name.
   static absl::StatusOr<ChatTemplate>
   parse(absl::string_view text, const ChatTemplateLimits &limits = {});
 

@@ -10,7 +10,10 @@
 #include "text/templates/Tables.h"
 #include "text/templates/Text.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+#include <algorithm>
 
 namespace llamac::chat {
 
@@ -18,24 +21,19 @@ namespace llamac::chat {
 // Operators
 //===----------------------------------------------------------------------===//
 
-// Expressions with commas between them are a tuple, which ends where a tag, a
-// bracket or the name `end` does.
-Parser::ExprOr Parser::parseTuple(absl::string_view end, bool withConditional,
-                                  bool parenthesized) {
+// Expressions with commas between them are a tuple, which ends where a tag or a
+// bracket does.
+Parser::ExprOr Parser::parseTuple(bool withConditional, bool parenthesized) {
   const int line = current().line;
   std::vector<Expr *> items;
   bool isTuple = false;
-  while (true) {
-    if (!items.empty())
-      LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    if (current().kind == TokenKind::EndExpression ||
-        current().kind == TokenKind::EndStatement ||
-        current().isOperator(")") || (!end.empty() && current().isName(end)))
-      break;
+  while (current().kind != TokenKind::EndExpression &&
+         current().kind != TokenKind::EndStatement &&
+         !current().isOperator(")")) {
     LLAMAC_ASSIGN_OR_RETURN(Expr *const item,
                             withConditional ? parseExpression() : parseOr());
     items.push_back(item);
-    if (!current().isOperator(","))
+    if (!skipOperator(","))
       break;
     isTuple = true;
   }
@@ -43,12 +41,11 @@ Parser::ExprOr Parser::parseTuple(absl::string_view end, bool withConditional,
     return items[0];
   if (!isTuple && !parenthesized)
     return unexpected("an expression");
-  return finish(make(ExprKind::Tuple, line, std::move(items)));
+  return make(ExprKind::Tuple, line, std::move(items));
 }
 
-Parser::ExprOr Parser::parseExpression() { return parseConditional(); }
-
-Parser::ExprOr Parser::parseConditional() {
+// VALUE if TEST else OTHER
+Parser::ExprOr Parser::parseExpression() {
   const Nesting nesting(*this);
   LLAMAC_RETURN_IF_ERROR(nesting.check());
   const int line = current().line;
@@ -57,10 +54,10 @@ Parser::ExprOr Parser::parseConditional() {
     LLAMAC_ASSIGN_OR_RETURN(Expr *const test, parseOr());
     Expr *other = nullptr;
     if (skipName("else")) {
-      LLAMAC_ASSIGN_OR_RETURN(other, parseConditional());
+      LLAMAC_ASSIGN_OR_RETURN(other, parseExpression());
     }
     LLAMAC_ASSIGN_OR_RETURN(
-        value, finish(make(ExprKind::Conditional, line, {test, value, other})));
+        value, make(ExprKind::Conditional, line, {test, value, other}));
   }
   return value;
 }
@@ -71,8 +68,8 @@ Parser::ExprOr Parser::parseOr() {
   LLAMAC_ASSIGN_OR_RETURN(Expr * left, parseAnd());
   while (skipName("or")) {
     LLAMAC_ASSIGN_OR_RETURN(Expr *const right, parseAnd());
-    LLAMAC_ASSIGN_OR_RETURN(
-        left, finish(make(ExprKind::Or, right->line, {left, right})));
+    LLAMAC_ASSIGN_OR_RETURN(left,
+                            make(ExprKind::Or, right->line, {left, right}));
   }
   return left;
 }
@@ -81,53 +78,46 @@ Parser::ExprOr Parser::parseAnd() {
   LLAMAC_ASSIGN_OR_RETURN(Expr * left, parseNot());
   while (skipName("and")) {
     LLAMAC_ASSIGN_OR_RETURN(Expr *const right, parseNot());
-    LLAMAC_ASSIGN_OR_RETURN(
-        left, finish(make(ExprKind::And, right->line, {left, right})));
+    LLAMAC_ASSIGN_OR_RETURN(left,
+                            make(ExprKind::And, right->line, {left, right}));
   }
   return left;
 }
 
 Parser::ExprOr Parser::parseNot() {
-  if (!current().isName("not"))
+  const int line = current().line;
+  if (!skipName("not"))
     return parseCompare();
   const Nesting nesting(*this);
   LLAMAC_RETURN_IF_ERROR(nesting.check());
-  const int line = current().line;
-  next();
   LLAMAC_ASSIGN_OR_RETURN(Expr *const operand, parseNot());
-  return finish(make(ExprKind::Not, line, {operand}));
+  return make(ExprKind::Not, line, {operand});
 }
 
 Parser::ExprOr Parser::parseCompare() {
-  static constexpr absl::string_view names[] = {"==", "!=", "<",
-                                                "<=", ">",  ">="};
   const int line = current().line;
-  LLAMAC_ASSIGN_OR_RETURN(Expr *const first, parseSum());
-  std::vector<Expr *> operands = {first};
-  std::vector<std::string> found;
-  while (true) {
-    std::string name;
-    for (const absl::string_view each : names)
-      if (current().isOperator(each))
-        name = std::string(each);
-    if (current().isName("in"))
-      name = "in";
-    if (current().isName("not") && ahead().isName("in")) {
-      name = "not in";
-      next();
-    }
-    if (name.empty())
-      break;
+  // The name of the comparison that comes, which it skips.
+  const auto comparison = [this]() -> std::string {
+    for (const char *name : {"==", "!=", "<", "<=", ">", ">="})
+      if (skipOperator(name))
+        return name;
+    if (skipName("in"))
+      return "in";
+    if (!current().isName("not") || !ahead().isName("in"))
+      return "";
     next();
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const operand, parseSum());
-    operands.push_back(operand);
-    found.push_back(std::move(name));
-  }
-  if (found.empty())
-    return first;
-  Expr *const compare = make(ExprKind::Compare, line, std::move(operands));
-  compare->operators = std::move(found);
-  return finish(compare);
+    next();
+    return "not in";
+  };
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const left, parseSum());
+  std::string op = comparison();
+  if (op.empty())
+    return left;
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const right, parseSum());
+  if (!comparison().empty())
+    return refuse(
+        "a chain of comparisons is not supported; join them by 'and'");
+  return make(ExprKind::Binary, line, {left, right}, std::move(op));
 }
 
 Parser::ExprOr Parser::parseLeft(Names names, ExprOr (Parser::*operand)()) {
@@ -135,15 +125,20 @@ Parser::ExprOr Parser::parseLeft(Names names, ExprOr (Parser::*operand)()) {
   while (true) {
     std::string name;
     for (const absl::string_view each : names)
-      if (current().isOperator(each))
+      if (name.empty() && skipOperator(each))
         name = std::string(each);
     if (name.empty())
       return left;
-    next();
     LLAMAC_ASSIGN_OR_RETURN(Expr *const right, (this->*operand)());
-    left = make(ExprKind::Binary, right->line, {left, right});
-    left->text = std::move(name);
-    LLAMAC_RETURN_IF_ERROR(finish(left).status());
+    if (name == "/" || name == "**" ||
+        (name == "%" && left->kind == ExprKind::Constant &&
+         left->constant.isString()))
+      return refuse(absl::StrCat("the operator '", name, "' of ",
+                                 name == "%" ? "texts" : "numbers",
+                                 " is not supported; there are +, -, *, //, "
+                                 "% of integers, ~ and .format()"));
+    LLAMAC_ASSIGN_OR_RETURN(
+        left, make(ExprKind::Binary, right->line, {left, right}, name));
   }
 }
 
@@ -152,44 +147,26 @@ Parser::ExprOr Parser::parseSum() {
 }
 
 Parser::ExprOr Parser::parseConcat() {
-  const int line = current().line;
-  LLAMAC_ASSIGN_OR_RETURN(Expr *const first, parseProduct());
-  std::vector<Expr *> parts = {first};
-  while (skipOperator("~")) {
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const part, parseProduct());
-    parts.push_back(part);
-  }
-  return parts.size() == 1
-             ? first
-             : finish(make(ExprKind::Concat, line, std::move(parts)));
+  return parseLeft({"~"}, &Parser::parseProduct);
 }
 
 Parser::ExprOr Parser::parseProduct() {
-  return parseLeft({"*", "/", "//", "%"}, &Parser::parsePower);
+  return parseLeft({"*", "/", "//", "%", "**"},
+                   static_cast<ExprOr (Parser::*)()>(&Parser::parseOperand));
 }
 
-Parser::ExprOr Parser::parsePower() {
-  LLAMAC_ASSIGN_OR_RETURN(Expr * left, parseUnary());
-  while (skipOperator("**")) {
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const right, parseUnary());
-    left = make(ExprKind::Binary, right->line, {left, right});
-    left->text = "**";
-    LLAMAC_RETURN_IF_ERROR(finish(left).status());
-  }
-  return left;
-}
-
+// An operand with what follows it: filters and tests too, but not behind a
+// sign's operand, which binds tighter than they do.
 Parser::ExprOr Parser::parseUnary(bool withFilter) {
   const Nesting nesting(*this);
   LLAMAC_RETURN_IF_ERROR(nesting.check());
   const int line = current().line;
   Expr *expr = nullptr;
-  if (current().isOperator("-") || current().isOperator("+")) {
-    const ExprKind kind =
-        current().isOperator("-") ? ExprKind::Negative : ExprKind::Positive;
-    next();
+  if (current().isOperator("+"))
+    return refuse("the sign '+' is not supported; leave it out");
+  if (skipOperator("-")) {
     LLAMAC_ASSIGN_OR_RETURN(Expr *const operand, parseUnary(false));
-    LLAMAC_ASSIGN_OR_RETURN(expr, finish(make(kind, line, {operand})));
+    LLAMAC_ASSIGN_OR_RETURN(expr, make(ExprKind::Negative, line, {operand}));
   } else {
     LLAMAC_ASSIGN_OR_RETURN(expr, parsePrimary());
   }
@@ -203,93 +180,83 @@ Parser::ExprOr Parser::parseUnary(bool withFilter) {
 
 Parser::ExprOr Parser::parsePrimary(bool withNamespace) {
   const Token &token = current();
-  Expr *const expr = make(ExprKind::Constant, token.line);
+  const int line = token.line;
   switch (token.kind) {
-  case TokenKind::Name:
+  case TokenKind::Name: {
     next();
-    if (token.text == "true" || token.text == "True") {
-      expr->constant = Value::boolean(true);
-    } else if (token.text == "false" || token.text == "False") {
-      expr->constant = Value::boolean(false);
-    } else if (token.text == "none" || token.text == "None") {
-      expr->constant = Value::none();
-    } else {
-      expr->kind = ExprKind::Name;
-      expr->text = token.text;
-      if (withNamespace && skipOperator(".")) {
-        LLAMAC_ASSIGN_OR_RETURN(std::string name, expectName());
-        // The namespace is a child, the attribute is the text.
-        Expr *const space = make(ExprKind::Name, token.line);
-        space->text = token.text;
-        expr->kind = ExprKind::NamespaceAttribute;
-        expr->text = std::move(name);
-        expr->children = {space};
-        return finish(expr);
-      }
-    }
-    return expr;
-  case TokenKind::String:
+    if (token.text == "true" || token.text == "True")
+      return makeConstant(line, Value::boolean(true));
+    if (token.text == "false" || token.text == "False")
+      return makeConstant(line, Value::boolean(false));
+    if (token.text == "none" || token.text == "None")
+      return makeConstant(line, Value::none());
+    LLAMAC_ASSIGN_OR_RETURN(Expr *const name,
+                            make(ExprKind::Name, line, {}, token.text));
+    if (!withNamespace || !skipOperator("."))
+      return name;
+    // The namespace is a child, the attribute is the text.
+    LLAMAC_ASSIGN_OR_RETURN(std::string attribute, expectName());
+    return make(ExprKind::NamespaceAttribute, line, {name},
+                std::move(attribute));
+  }
+  case TokenKind::String: {
     // Strings in a row are one.
+    Expr *const expr = makeConstant(line, Value());
     for (; current().kind == TokenKind::String; next())
       expr->string.bytes += current().text;
     expr->string.length = codePoints(expr->string.bytes);
     expr->constant = Value::of(Kind::String, &expr->string);
     return expr;
+  }
   case TokenKind::Integer:
     next();
-    expr->constant = Value::integer(token.integer);
-    return expr;
+    return makeConstant(line, Value::integer(token.integer));
   case TokenKind::Float:
     next();
-    expr->constant = Value::real(token.real);
-    return expr;
+    return makeConstant(line, Value::real(token.real));
   default:
     break;
   }
-  if (token.isOperator("["))
-    return parseList();
-  if (token.isOperator("{"))
-    return parseDict();
+  if (skipOperator("["))
+    return parseList(line);
+  if (skipOperator("{"))
+    return parseDict(line);
   if (!skipOperator("("))
     return unexpected("an expression");
-  LLAMAC_ASSIGN_OR_RETURN(Expr *const inner, parseTuple("", true, true));
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const inner, parseTuple(true, true));
   LLAMAC_RETURN_IF_ERROR(expectOperator(")"));
   return inner;
 }
 
-Parser::ExprOr Parser::parseList() {
-  const int line = current().line;
-  next();
+Parser::ExprOr Parser::parseList(int line) {
   std::vector<Expr *> items;
-  while (!current().isOperator("]")) {
-    if (!items.empty())
+  while (!skipOperator("]")) {
+    if (!items.empty()) {
       LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    if (current().isOperator("]"))
-      break;
+      if (skipOperator("]"))
+        break;
+    }
     LLAMAC_ASSIGN_OR_RETURN(Expr *const item, parseExpression());
     items.push_back(item);
   }
-  next();
-  return finish(make(ExprKind::List, line, std::move(items)));
+  return make(ExprKind::List, line, std::move(items));
 }
 
-Parser::ExprOr Parser::parseDict() {
-  const int line = current().line;
-  next();
+Parser::ExprOr Parser::parseDict(int line) {
   std::vector<Expr *> parts;
-  while (!current().isOperator("}")) {
-    if (!parts.empty())
+  while (!skipOperator("}")) {
+    if (!parts.empty()) {
       LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    if (current().isOperator("}"))
-      break;
+      if (skipOperator("}"))
+        break;
+    }
     LLAMAC_ASSIGN_OR_RETURN(Expr *const key, parseExpression());
     LLAMAC_RETURN_IF_ERROR(expectOperator(":"));
     LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
     parts.push_back(key);
     parts.push_back(value);
   }
-  next();
-  return finish(make(ExprKind::Dict, line, std::move(parts)));
+  return make(ExprKind::Dict, line, std::move(parts));
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,107 +293,115 @@ Parser::ExprOr Parser::parseSubscript(Expr *expr) {
   const int line = current().line;
   if (skipOperator(".")) {
     const Token &token = current();
-    if (token.kind == TokenKind::Name) {
-      next();
-      Expr *const attribute = make(ExprKind::Attribute, line, {expr});
-      attribute->text = token.text;
-      return finish(attribute);
-    }
-    if (token.kind != TokenKind::Integer)
-      return unexpected("a name or a number");
     next();
-    Expr *const index = make(ExprKind::Constant, line);
-    index->constant = Value::integer(token.integer);
-    return finish(make(ExprKind::Item, line, {expr, index}));
+    if (token.kind == TokenKind::Integer)
+      return make(ExprKind::Item, line,
+                  {expr, makeConstant(line, Value::integer(token.integer))});
+    if (token.kind != TokenKind::Name)
+      return syntaxError(line, "expected a name or a number after '.'");
+    if (expr->kind == ExprKind::Name && expr->text == "loop" &&
+        methods(Kind::Loop).refuses(token.text))
+      return refuse(methods(Kind::Loop).refusal(token.text));
+    return make(ExprKind::Attribute, line, {expr}, token.text);
   }
   next();
-  std::vector<Expr *> keys;
-  while (!current().isOperator("]")) {
-    if (!keys.empty())
-      LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const key, parseSubscribed());
-    keys.push_back(key);
-  }
-  next();
-  Expr *key = keys.empty() ? nullptr : keys[0];
-  if (keys.size() != 1) {
-    for (const Expr *each : keys)
-      if (each->kind == ExprKind::Slice)
-        return syntaxError(line, "a slice among several keys");
-    LLAMAC_ASSIGN_OR_RETURN(
-        key, finish(make(ExprKind::Tuple, line, std::move(keys))));
-  }
-  return finish(make(ExprKind::Item, line, {expr, key}));
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const key, parseSubscribed());
+  if (current().isOperator(","))
+    return refuse("several keys within [] are not supported");
+  LLAMAC_RETURN_IF_ERROR(expectOperator("]"));
+  return make(ExprKind::Item, line, {expr, key});
 }
 
 // A key, or START:STOP:STEP.
 Parser::ExprOr Parser::parseSubscribed() {
   const int line = current().line;
   std::vector<Expr *> parts(3);
-  const auto ends = [this] {
-    return current().isOperator("]") || current().isOperator(",");
-  };
-  if (!current().isOperator(":")) {
-    LLAMAC_ASSIGN_OR_RETURN(parts[0], parseExpression());
-    if (!current().isOperator(":"))
-      return parts[0];
+  size_t at = 0;
+  while (!current().isOperator("]")) {
+    if (current().isOperator(":")) {
+      if (++at == parts.size())
+        return unexpected("']'");
+      next();
+      continue;
+    }
+    if (parts[at])
+      break;
+    LLAMAC_ASSIGN_OR_RETURN(parts[at], parseExpression());
   }
-  next();
-  if (!current().isOperator(":") && !ends()) {
-    LLAMAC_ASSIGN_OR_RETURN(parts[1], parseExpression());
-  }
-  if (skipOperator(":") && !ends()) {
-    LLAMAC_ASSIGN_OR_RETURN(parts[2], parseExpression());
-  }
-  return finish(make(ExprKind::Slice, line, std::move(parts)));
+  if (at > 0)
+    return make(ExprKind::Slice, line, std::move(parts));
+  return parts[0] ? ExprOr(parts[0]) : unexpected("a key");
 }
 
-absl::Status Parser::parseArguments(Expr &call) {
-  const int line = current().line;
-  const auto ensure = [line](bool holds) {
-    return holds ? absl::OkStatus()
-                 : syntaxError(line, "arguments are out of order");
-  };
+absl::Status Parser::parseArguments(std::vector<Expr *> &all,
+                                    std::vector<std::string> &names) {
   LLAMAC_RETURN_IF_ERROR(expectOperator("("));
-  bool first = true;
-  while (!current().isOperator(")")) {
-    if (!first) {
+  for (bool isFirst = true; !skipOperator(")"); isFirst = false) {
+    if (!isFirst) {
       LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-      if (current().isOperator(")"))
+      if (skipOperator(")"))
         break;
     }
-    first = false;
-    if (skipOperator("*")) {
-      LLAMAC_RETURN_IF_ERROR(ensure(!call.unpacked && !call.unpackedNamed));
-      LLAMAC_ASSIGN_OR_RETURN(call.unpacked, parseExpression());
-    } else if (skipOperator("**")) {
-      LLAMAC_RETURN_IF_ERROR(ensure(!call.unpackedNamed));
-      LLAMAC_ASSIGN_OR_RETURN(call.unpackedNamed, parseExpression());
-    } else if (current().kind == TokenKind::Name && ahead().isOperator("=")) {
-      LLAMAC_RETURN_IF_ERROR(ensure(!call.unpackedNamed));
-      std::string name = current().text;
-      for (const auto &[other, value] : call.named)
-        if (other == name)
-          return syntaxError(line, absl::StrCat("two arguments '", name, "'"));
+    if (current().isOperator("*") || current().isOperator("**"))
+      return refuse("arguments after '*' and '**' are not supported; write "
+                    "them one by one");
+    if (current().kind == TokenKind::Name && ahead().isOperator("=")) {
+      if (std::find(names.begin(), names.end(), current().text) != names.end())
+        return fail(absl::StrCat("two arguments '", current().text, "'"));
+      names.push_back(current().text);
       next();
       next();
-      LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
-      call.named.emplace_back(std::move(name), value);
-    } else {
-      LLAMAC_RETURN_IF_ERROR(
-          ensure(!call.unpacked && !call.unpackedNamed && call.named.empty()));
-      LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
-      call.children.push_back(value);
+    } else if (!names.empty()) {
+      return fail("an argument without a name follows one that has one");
     }
+    LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
+    all.push_back(value);
   }
-  next();
   return absl::OkStatus();
 }
 
+// Those of `call` that have no name.
+static size_t positional(const Expr &call) {
+  return call.children.size() - 1 - call.names.size();
+}
+
+static const String *constantText(const Expr *expr) {
+  return expr->kind == ExprKind::Constant && expr->constant.isString()
+             ? &expr->string
+             : nullptr;
+}
+
+absl::Status Parser::checkCall(const Expr &call) const {
+  const Expr &callee = *call.children[0];
+  std::string message;
+  absl::Status format;
+  if (callee.kind == ExprKind::Attribute) {
+    message = methodRefusal(callee.text, positional(call), call.names);
+    if (const String *text = constantText(callee.children[0]);
+        text && callee.text == "format")
+      format = formatPieces(text->bytes).status();
+  } else if (callee.kind == ExprKind::Name) {
+    if (globals().refuses(callee.text))
+      message = globals().refusal(callee.text);
+    if (callee.text == "strftime_now" && call.children.size() == 2)
+      if (const String *text = constantText(call.children[1]))
+        format = checkTimeFormat(text->bytes);
+  }
+  if (!format.ok())
+    message = std::string(format.message());
+  return message.empty() ? absl::OkStatus() : refusal(call.line, message);
+}
+
 Parser::ExprOr Parser::parseCall(Expr *callee) {
-  Expr *const call = make(ExprKind::Call, current().line, {callee});
-  LLAMAC_RETURN_IF_ERROR(parseArguments(*call));
-  return finish(call);
+  const int line = current().line;
+  std::vector<Expr *> children = {callee};
+  std::vector<std::string> names;
+  LLAMAC_RETURN_IF_ERROR(parseArguments(children, names));
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const call,
+                          make(ExprKind::Call, line, std::move(children)));
+  call->names = std::move(names);
+  LLAMAC_RETURN_IF_ERROR(checkCall(*call));
+  return call;
 }
 
 // Any number of "| NAME(...)".
@@ -437,31 +412,57 @@ Parser::ExprOr Parser::parseFilters(Expr *input) {
   return input;
 }
 
+// Of a filter or test; also of the one whose name is an argument, as that of
+// map and select is.
+absl::Status Parser::checkFilter(const Expr &filter) const {
+  const bool isTest = filter.kind == ExprKind::Test;
+  const Table &table = isTest ? tests() : filters();
+  if (table.refuses(filter.text))
+    return refusal(filter.line, table.refusal(filter.text));
+  if (!filter.function)
+    return absl::OkStatus();
+  if (const absl::Status taken =
+          checkArguments(*filter.function, positional(filter), filter.names);
+      !taken.ok())
+    return refusal(filter.line,
+                   absl::StrCat("the ", table.what, " '", filter.text, "' ",
+                                taken.message()));
+  if (isTest || !filter.function->isVariadic)
+    return absl::OkStatus();
+  const Table &inner = filter.text == "map" ? filters() : tests();
+  const size_t at = absl::EndsWith(filter.text, "attr") ? 2 : 1;
+  const String *const name =
+      positional(filter) >= at ? constantText(filter.children[at]) : nullptr;
+  return name && inner.refuses(name->bytes)
+             ? refusal(filter.line, inner.refusal(name->bytes))
+             : absl::OkStatus();
+}
+
 Parser::ExprOr Parser::parseFilter(Expr *input) {
-  Expr *const filter = make(ExprKind::Filter, current().line, {input});
-  LLAMAC_ASSIGN_OR_RETURN(filter->text, expectName());
-  while (skipOperator(".")) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string more, expectName());
-    absl::StrAppend(&filter->text, ".", more);
-  }
+  const int line = current().line;
+  LLAMAC_ASSIGN_OR_RETURN(std::string name, expectName());
+  std::vector<Expr *> children = {input};
+  std::vector<std::string> names;
   if (current().isOperator("("))
-    LLAMAC_RETURN_IF_ERROR(parseArguments(*filter));
-  filter->function = findFilter(filter->text);
-  return finish(filter);
+    LLAMAC_RETURN_IF_ERROR(parseArguments(children, names));
+  LLAMAC_ASSIGN_OR_RETURN(
+      Expr *const filter,
+      make(ExprKind::Filter, line, std::move(children), std::move(name)));
+  filter->names = std::move(names);
+  filter->function = filters().find(filter->text);
+  LLAMAC_RETURN_IF_ERROR(checkFilter(*filter));
+  return filter;
 }
 
 Parser::ExprOr Parser::parseTest(Expr *input) {
   const int line = current().line;
   next();
   const bool negated = skipName("not");
-  Expr *const test = make(ExprKind::Test, line, {input});
-  LLAMAC_ASSIGN_OR_RETURN(test->text, expectName());
-  while (skipOperator(".")) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string more, expectName());
-    absl::StrAppend(&test->text, ".", more);
-  }
+  LLAMAC_ASSIGN_OR_RETURN(std::string name, expectName());
+  std::vector<Expr *> children = {input};
+  std::vector<std::string> names;
   if (current().isOperator("(")) {
-    LLAMAC_RETURN_IF_ERROR(parseArguments(*test));
+    LLAMAC_RETURN_IF_ERROR(parseArguments(children, names));
   } else if ((current().kind == TokenKind::Name &&
               !atName({"else", "or", "and"})) ||
              current().kind == TokenKind::String ||
@@ -473,11 +474,15 @@ Parser::ExprOr Parser::parseTest(Expr *input) {
     // One argument needs no brackets.
     LLAMAC_ASSIGN_OR_RETURN(Expr * argument, parsePrimary());
     LLAMAC_ASSIGN_OR_RETURN(argument, parsePostfix(argument));
-    test->children.push_back(argument);
+    children.push_back(argument);
   }
-  test->function = findTest(test->text);
-  LLAMAC_RETURN_IF_ERROR(finish(test).status());
-  return negated ? finish(make(ExprKind::Not, line, {test})) : ExprOr(test);
+  LLAMAC_ASSIGN_OR_RETURN(
+      Expr *const test,
+      make(ExprKind::Test, line, std::move(children), std::move(name)));
+  test->names = std::move(names);
+  test->function = tests().find(test->text);
+  LLAMAC_RETURN_IF_ERROR(checkFilter(*test));
+  return negated ? make(ExprKind::Not, line, {test}) : ExprOr(test);
 }
 
 } // namespace llamac::chat

@@ -10,10 +10,11 @@
 #include "text/templates/Tables.h"
 #include "text/templates/Text.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace llamac::chat {
 
@@ -37,20 +38,21 @@ Interpreter::ValueOr Interpreter::eval(const Expr *expr) {
     return evalSequence(*expr);
   case ExprKind::Dict:
     return evalDict(*expr);
-  case ExprKind::Not:
+  case ExprKind::Not: {
+    LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(expr->children[0]));
+    return Value::boolean(!isTrue(value));
+  }
   case ExprKind::Negative:
-  case ExprKind::Positive:
-    return evalUnary(*expr);
+    return evalNegative(*expr);
   case ExprKind::Conditional:
   case ExprKind::And:
   case ExprKind::Or:
     return evalChoice(*expr);
-  case ExprKind::Binary:
-    return evalBinary(*expr);
-  case ExprKind::Compare:
-    return evalCompare(*expr);
-  case ExprKind::Concat:
-    return evalConcat(*expr);
+  case ExprKind::Binary: {
+    LLAMAC_ASSIGN_OR_RETURN(const Value a, eval(expr->children[0]));
+    LLAMAC_ASSIGN_OR_RETURN(const Value b, eval(expr->children[1]));
+    return binary(expr->text, a, b);
+  }
   case ExprKind::Attribute:
   case ExprKind::Item:
     return evalItem(*expr);
@@ -86,19 +88,16 @@ Interpreter::ValueOr Interpreter::evalDict(const Expr &expr) {
   return dict;
 }
 
-Interpreter::ValueOr Interpreter::evalUnary(const Expr &expr) {
+Interpreter::ValueOr Interpreter::evalNegative(const Expr &expr) {
   LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(expr.children[0]));
-  if (expr.kind == ExprKind::Not)
-    return Value::boolean(!isTrue(value));
-  const bool negative = expr.kind == ExprKind::Negative;
   if (value.is(Kind::Float))
-    return Value::real(negative ? -value.real() : value.real());
+    return Value::real(-value.real());
   if (!value.isInt())
     return value.isUndefined() ? undefinedError(value)
                                : templateError(absl::StrCat(
                                      "a ", typeName(value), " has no sign"));
-  int64_t result = value.integer();
-  if (negative && __builtin_sub_overflow(int64_t{0}, result, &result))
+  int64_t result;
+  if (__builtin_sub_overflow(int64_t{0}, value.integer(), &result))
     return integerOverflow();
   return Value::integer(result);
 }
@@ -114,45 +113,170 @@ Interpreter::ValueOr Interpreter::evalChoice(const Expr &expr) {
   return chosen ? eval(chosen) : ValueOr(Value());
 }
 
-Interpreter::ValueOr Interpreter::evalBinary(const Expr &expr) {
-  LLAMAC_ASSIGN_OR_RETURN(const Value a, eval(expr.children[0]));
-  LLAMAC_ASSIGN_OR_RETURN(const Value b, eval(expr.children[1]));
-  return binary(expr.text, a, b);
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+static absl::Status wrongOperands(absl::string_view op, const Value &a,
+                                  const Value &b) {
+  for (const Value &value : {a, b})
+    if (value.isUndefined())
+      return undefinedError(value);
+  return templateError(
+      absl::StrCat("'", op, "' joins no ", typeName(a), " with ", typeName(b)));
 }
 
-// a < b < c is a < b and b < c.
-Interpreter::ValueOr Interpreter::evalCompare(const Expr &expr) {
-  LLAMAC_ASSIGN_OR_RETURN(Value left, eval(expr.children[0]));
-  for (size_t i = 0; i < expr.operators.size(); ++i) {
-    const std::string &op = expr.operators[i];
-    LLAMAC_ASSIGN_OR_RETURN(const Value right, eval(expr.children[i + 1]));
-    bool holds;
-    if (op == "in" || op == "not in") {
-      LLAMAC_ASSIGN_OR_RETURN(holds, contains(right, left));
-      holds ^= op == "not in";
-    } else if (op == "==" || op == "!=") {
-      LLAMAC_ASSIGN_OR_RETURN(holds, equals(heap, left, right));
-      holds ^= op == "!=";
-    } else {
-      LLAMAC_ASSIGN_OR_RETURN(holds, compareOrder(heap, op, left, right));
-    }
-    if (!holds)
-      return Value::boolean(false);
-    left = right;
-  }
-  return Value::boolean(true);
+// Python rounds quotients down.
+static absl::StatusOr<Value> divide(absl::string_view op, int64_t a,
+                                    int64_t b) {
+  if (b == 0)
+    return templateError("division by zero");
+  if (a == INT64_MIN && b == -1)
+    return op == "%" ? absl::StatusOr<Value>(Value::integer(0))
+                     : integerOverflow();
+  const int64_t rest = a % b;
+  const bool corrects = rest != 0 && (rest < 0) != (b < 0);
+  return Value::integer(op == "%" ? rest + (corrects ? b : 0)
+                                  : a / b - corrects);
 }
 
-Interpreter::ValueOr Interpreter::evalConcat(const Expr &expr) {
-  std::vector<Value> parts;
-  for (const Expr *child : expr.children) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value part, eval(child));
-    parts.push_back(part);
+Interpreter::ValueOr Interpreter::arithmetic(absl::string_view op,
+                                             const Value &a, const Value &b) {
+  if (a.isInt() && b.isInt()) {
+    const int64_t x = a.integer(), y = b.integer();
+    int64_t result;
+    if (op == "//" || op == "%")
+      return divide(op, x, y);
+    if (op == "+"   ? __builtin_add_overflow(x, y, &result)
+        : op == "-" ? __builtin_sub_overflow(x, y, &result)
+                    : __builtin_mul_overflow(x, y, &result))
+      return integerOverflow();
+    return Value::integer(result);
   }
-  std::string text;
-  for (const Value &part : parts)
-    LLAMAC_RETURN_IF_ERROR(appendText(heap, part, text));
-  return heap.string(std::move(text));
+  if (op == "//" || op == "%")
+    return templateError(
+        absl::StrCat("'", op, "' of numbers with a point is not supported"));
+  const double x = a.real(), y = b.real();
+  const double result = op == "+" ? x + y : op == "-" ? x - y : x * y;
+  return std::isfinite(result) ? ValueOr(Value::real(result))
+                               : templateError("a number that is too large");
+}
+
+// What HTML has for these characters.
+static std::string escapeHtml(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"},
+                                    {"<", "&lt;"},
+                                    {">", "&gt;"},
+                                    {"'", "&#39;"},
+                                    {"\"", "&#34;"}});
+}
+
+// a + b of texts and of sequences.
+Interpreter::ValueOr Interpreter::sum(const Value &a, const Value &b) {
+  if (a.isString() && b.isString()) {
+    const bool markup = a.string().markup || b.string().markup;
+    const auto shown = [markup](const Value &value) {
+      return markup && !value.string().markup ? escapeHtml(value.text())
+                                              : std::string(value.text());
+    };
+    return heap.string(shown(a) + shown(b), markup);
+  }
+  if (a.isSequence() && a.kind() == b.kind()) {
+    std::vector<Value> all = a.sequence().items;
+    const std::vector<Value> &more = b.sequence().items;
+    LLAMAC_RETURN_IF_ERROR(
+        heap.wouldFit(all.size() + more.size(), sizeof(Value)));
+    all.insert(all.end(), more.begin(), more.end());
+    return heap.sequence(a.kind(), std::move(all));
+  }
+  return wrongOperands("+", a, b);
+}
+
+// A text or sequence as many times as an integer says.
+Interpreter::ValueOr Interpreter::product(const Value &a, const Value &b) {
+  const Value &many = a.isInt() ? b : a;
+  const Value &times = a.isInt() ? a : b;
+  if (!times.isInt() || !(many.isString() || many.isSequence()))
+    return wrongOperands("*", a, b);
+  const uint64_t count =
+      static_cast<uint64_t>(std::max<int64_t>(0, times.integer()));
+  if (many.isString()) {
+    LLAMAC_RETURN_IF_ERROR(heap.wouldFit(count, many.text().size()));
+    std::string text;
+    if (!many.text().empty())
+      for (uint64_t i = 0; i < count; ++i)
+        absl::StrAppend(&text, many.text());
+    return heap.string(std::move(text), many.string().markup);
+  }
+  const std::vector<Value> &items = many.sequence().items;
+  uint64_t bytes = items.size() * sizeof(Value);
+  LLAMAC_RETURN_IF_ERROR(heap.wouldFit(count, bytes));
+  std::vector<Value> all;
+  if (!items.empty())
+    for (uint64_t i = 0; i < count; ++i)
+      all.insert(all.end(), items.begin(), items.end());
+  return heap.sequence(many.kind(), std::move(all));
+}
+
+absl::StatusOr<Value> Interpreter::binary(absl::string_view op, const Value &a,
+                                          const Value &b) {
+  if (op == "==" || op == "!=") {
+    LLAMAC_ASSIGN_OR_RETURN(const bool same, equals(heap, a, b));
+    return Value::boolean(same == (op == "=="));
+  }
+  if (op == "in" || op == "not in") {
+    LLAMAC_ASSIGN_OR_RETURN(const bool found, contains(b, a));
+    return Value::boolean(found == (op == "in"));
+  }
+  if (op[0] == '<' || op[0] == '>') {
+    LLAMAC_ASSIGN_OR_RETURN(const int order, compareOrder(heap, op, a, b));
+    const bool holds = op[0] == '<' ? order < 0 : order > 0;
+    return Value::boolean(holds || (order == 0 && op.size() == 2));
+  }
+  if (op == "~") {
+    LLAMAC_ASSIGN_OR_RETURN(std::string text, textOf(heap, a));
+    LLAMAC_RETURN_IF_ERROR(appendText(heap, b, text));
+    return heap.string(std::move(text));
+  }
+  if (a.isNumber() && b.isNumber())
+    return arithmetic(op, a, b);
+  if (op == "+")
+    return sum(a, b);
+  if (op == "*")
+    return product(a, b);
+  if (op == "%" && a.isString())
+    return templateError("'%' of texts is not supported; there is .format()");
+  return wrongOperands(op, a, b);
+}
+
+absl::StatusOr<bool> Interpreter::contains(const Value &container,
+                                           const Value &value) {
+  if (container.isString()) {
+    if (!value.isString())
+      return wrongOperands("in", value, container);
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(container.text().size()));
+    return find(container.text(), value.text()) != absl::string_view::npos;
+  }
+  if (container.is(Kind::Dict)) {
+    LLAMAC_ASSIGN_OR_RETURN(const Value *const found,
+                            lookUp(heap, container.dict(), value));
+    return found != nullptr;
+  }
+  if (container.is(Kind::View) &&
+      (value.is(Kind::List) || value.is(Kind::Dict)))
+    return templateError(absl::StrCat("'in' of a ", typeName(value), " and a ",
+                                      typeName(container),
+                                      " is not supported"));
+  LLAMAC_ASSIGN_OR_RETURN(Iterator *const iterator, iterate(heap, container));
+  while (true) {
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item,
+                            iterator->next(heap));
+    if (!item)
+      return false;
+    LLAMAC_ASSIGN_OR_RETURN(const bool same, equals(heap, *item, value));
+    if (same)
+      return true;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,59 +300,60 @@ Interpreter::ValueOr Interpreter::evalItem(const Expr &expr) {
   return slice(object, parts[0], parts[1], parts[2]);
 }
 
-Interpreter::ValueOr Interpreter::loopAttribute(const Value &value,
+Interpreter::ValueOr Interpreter::loopAttribute(Loop &loop,
                                                 const std::string &name) {
-  Loop &loop = value.loop();
   if (name == "index0")
     return Value::integer(loop.index0);
   if (name == "index")
     return Value::integer(loop.index0 + 1);
   if (name == "first")
     return Value::boolean(loop.index0 == 0);
-  if (name == "depth0")
-    return Value::integer(loop.depth0);
-  if (name == "depth")
-    return Value::integer(loop.depth0 + 1);
   if (name == "previtem")
-    return loop.index0 == 0 ? Value::undefined(nullptr) : loop.before;
+    return loop.index0 == 0 ? Value() : loop.before;
   if (name == "last" || name == "nextitem") {
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> following, loop.peek());
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> following, peek(loop));
     return name == "last" ? Value::boolean(!following)
-                          : following.value_or(Value::undefined(nullptr));
+                          : following.value_or(Value());
   }
   if (name == "length" || name == "revindex" || name == "revindex0") {
-    LLAMAC_ASSIGN_OR_RETURN(const int64_t count, loop.count());
-    return Value::integer(name == "length"     ? count
-                          : name == "revindex" ? count - loop.index0
-                                               : count - loop.index0 - 1);
+    if (!loop.length)
+      return templateError(
+          absl::StrCat("loop.", name,
+                       " of a loop with a test or over what filters select "
+                       "is not supported; make a list before"));
+    return Value::integer(name == "length" ? *loop.length
+                          : name == "revindex"
+                              ? *loop.length - loop.index0
+                              : *loop.length - loop.index0 - 1);
   }
   return Value::missing();
 }
 
 Interpreter::ValueOr Interpreter::member(const Value &object,
                                          const std::string &name) {
-  if (const Function *const method = findMethod(object, name)) {
+  const Table &known = methods(object.kind());
+  if (const Function *const method = known.find(name)) {
     if (!method->call)
       return Value::undefined(&name);
     return heap.object(Kind::Method, BoundMethod{object, method});
   }
+  if (known.refuses(name))
+    return templateError(known.refusal(name));
   switch (object.kind()) {
   case Kind::Namespace: {
     const Value *const found = object.dict().find(name);
     return found ? *found : Value::missing();
   }
   case Kind::Loop:
-    return loopAttribute(object, name);
-  case Kind::Cycler:
-    if (name == "current")
-      return object.cycler().items[object.cycler().position];
-    return Value::missing();
+    return loopAttribute(object.loop(), name);
   case Kind::Macro:
-    if (name == "name") {
-      const std::string *const of = object.macro().node->name;
-      return of ? heap.string(*of) : ValueOr(Value::none());
-    }
-    return Value::missing();
+  case Kind::Generator:
+  case Kind::Range:
+  case Kind::View:
+  case Kind::Function:
+    return templateError(absl::StrCat("attributes of a ", typeName(object),
+                                      ", such as '", name.substr(0, 60),
+                                      "', are not supported"));
   default:
     return Value::missing();
   }
@@ -253,11 +378,10 @@ Interpreter::ValueOr Interpreter::item(const Value &object, const Value &key) {
     return undefinedError(object);
   // What cannot be a key is only looked for as an attribute, as in Jinja.
   if (object.is(Kind::Dict)) {
-    const absl::StatusOr<const Value *> value =
-        lookUp(heap, object.dict(), key);
-    if (value.ok() && *value)
-      return **value;
-    LLAMAC_RETURN_IF_ERROR(heap.spend(0));
+    LLAMAC_RETURN_IF_ERROR(
+        heap.spendBytes(key.isString() ? key.text().size() : 0));
+    if (const Value *const value = object.dict().find(key))
+      return *value;
   } else if (key.isInt() && (object.isSequence() || object.isString() ||
                              object.is(Kind::Range))) {
     const int64_t size = *lengthOf(object);
@@ -266,10 +390,8 @@ Interpreter::ValueOr Interpreter::item(const Value &object, const Value &key) {
       index += size;
     if (index < 0 || index >= size)
       return Value::undefined(nullptr);
-    if (object.isSequence())
+    if (!object.isString())
       return object.sequence().items[static_cast<size_t>(index)];
-    if (object.is(Kind::Range))
-      return object.range().at(index);
     const String &string = object.string();
     const absl::string_view text = string.bytes;
     size_t begin = static_cast<size_t>(index);
@@ -293,9 +415,9 @@ Interpreter::ValueOr Interpreter::slice(const Value &object, const Value &start,
                                         const Value &stop, const Value &step) {
   if (object.isUndefined())
     return undefinedError(object);
-  if (!object.isSequence() && !object.isString() && !object.is(Kind::Range))
+  if (!object.isSequence() && !object.isString())
     return templateError(
-        absl::StrCat("a ", typeName(object), " cannot be sliced"));
+        absl::StrCat("a slice of a ", typeName(object), " is not supported"));
   for (const Value &bound : {start, stop, step})
     if (!bound.isInt() && !bound.is(Kind::None))
       return templateError(absl::StrCat("the bounds of a slice are integers, "
@@ -322,15 +444,6 @@ Interpreter::ValueOr Interpreter::slice(const Value &object, const Value &start,
   else if (by < 0 && from > to)
     count = by == INT64_MIN ? 1 : (from - to - 1) / -by + 1;
   LLAMAC_RETURN_IF_ERROR(heap.spend(1 + static_cast<uint64_t>(count) / 4));
-  if (object.is(Kind::Range)) {
-    const Range &range = object.range();
-    int64_t wide = range.step;
-    if (__builtin_mul_overflow(wide, by, &wide))
-      wide = by < 0 ? INT64_MIN : INT64_MAX;
-    const int64_t first = count ? range.start + from * range.step : range.start;
-    return heap.object(
-        Kind::Range, Range{first, range.start + to * range.step, wide, count});
-  }
   if (object.isSequence()) {
     std::vector<Value> items;
     items.reserve(static_cast<size_t>(count));
@@ -342,22 +455,15 @@ Interpreter::ValueOr Interpreter::slice(const Value &object, const Value &start,
   const String &string = object.string();
   const absl::string_view text = string.bytes;
   LLAMAC_RETURN_IF_ERROR(heap.spendBytes(text.size()));
+  std::vector<size_t> begins;
+  for (size_t at = 0; at < text.size(); decode(text, at))
+    begins.push_back(at);
+  begins.push_back(text.size());
   std::string result;
-  if (by == 1 && count > 0) {
-    const size_t begin = byteOf(text, static_cast<size_t>(from));
-    const absl::string_view rest = text.substr(begin);
-    result =
-        std::string(rest.substr(0, byteOf(rest, static_cast<size_t>(count))));
-  } else if (count > 0) {
-    std::vector<size_t> begins;
-    for (size_t at = 0; at < text.size(); decode(text, at))
-      begins.push_back(at);
-    begins.push_back(text.size());
-    for (int64_t i = 0; i < count; ++i) {
-      const size_t at = static_cast<size_t>(from + i * by);
-      absl::StrAppend(&result,
-                      text.substr(begins[at], begins[at + 1] - begins[at]));
-    }
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t at = static_cast<size_t>(from + i * by);
+    absl::StrAppend(&result,
+                    text.substr(begins[at], begins[at + 1] - begins[at]));
   }
   return heap.string(std::move(result), string.markup);
 }
@@ -366,58 +472,22 @@ Interpreter::ValueOr Interpreter::slice(const Value &object, const Value &start,
 // Calls
 //===----------------------------------------------------------------------===//
 
-absl::Status Interpreter::unpackNamed(const Value &mapping,
-                                      CallArguments &arguments) {
-  if (!mapping.is(Kind::Dict))
-    return templateError(
-        absl::StrCat("arguments after ** are a dict, got ", typeName(mapping)));
-  for (const auto &[key, value] : mapping.dict().entries) {
-    if (!key.isString())
-      return templateError("names of arguments are strings");
-    for (const auto &[name, other] : arguments.named)
-      if (name == key.text())
-        return templateError(absl::StrCat("two arguments '", name, "'"));
-    LLAMAC_RETURN_IF_ERROR(heap.spend(1 + arguments.named.size()));
-    arguments.named.emplace_back(key.text(), value);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Interpreter::evalArguments(const Expr &expr,
-                                        CallArguments &arguments) {
+absl::StatusOr<CallArguments> Interpreter::evalArguments(const Expr &expr) {
+  CallArguments arguments;
+  const size_t firstNamed = expr.children.size() - expr.names.size();
   for (size_t i = 1; i < expr.children.size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(expr.children[i]));
-    arguments.positional.push_back(value);
+    if (i < firstNamed)
+      arguments.positional.push_back(value);
+    else
+      arguments.named.emplace_back(expr.names[i - firstNamed], value);
   }
-  if (expr.unpacked) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value list, eval(expr.unpacked));
-    LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> more, items(heap, list));
-    arguments.positional.insert(arguments.positional.end(), more.begin(),
-                                more.end());
-  }
-  for (const auto &[name, child] : expr.named) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(child));
-    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(name.size()));
-    arguments.named.emplace_back(name, value);
-  }
-  if (expr.unpackedNamed) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value mapping, eval(expr.unpackedNamed));
-    LLAMAC_RETURN_IF_ERROR(unpackNamed(mapping, arguments));
-  }
-  return absl::OkStatus();
+  return arguments;
 }
 
-Interpreter::ValueOr Interpreter::evalCall(const Expr &expr,
-                                           const Value *caller) {
+Interpreter::ValueOr Interpreter::evalCall(const Expr &expr) {
   LLAMAC_ASSIGN_OR_RETURN(const Value callee, eval(expr.children[0]));
-  CallArguments arguments;
-  LLAMAC_RETURN_IF_ERROR(evalArguments(expr, arguments));
-  if (caller) {
-    for (const auto &[name, value] : arguments.named)
-      if (name == "caller")
-        return templateError("two arguments 'caller'");
-    arguments.named.emplace_back("caller", *caller);
-  }
+  LLAMAC_ASSIGN_OR_RETURN(CallArguments arguments, evalArguments(expr));
   currentLine = expr.line;
   return call(callee, arguments);
 }
@@ -430,25 +500,9 @@ Interpreter::ValueOr Interpreter::call(const Value &callee,
   case Kind::Macro:
     return callMacro(callee.macro(), arguments);
   case Kind::Method:
-    return callee.method().function->call(*this, callee.method().receiver,
-                                          arguments);
+    return call(*callee.method().function, callee.method().receiver, arguments);
   case Kind::Function:
-    return callee.function().call(*this, Value(), arguments);
-  case Kind::Loop: {
-    LLAMAC_ASSIGN_OR_RETURN(const std::vector<Value> bound,
-                            bind("loop", arguments, {"iterable"}, 1));
-    const Loop &loop = callee.loop();
-    if (!loop.closure)
-      return templateError("a loop that calls itself must be 'recursive'");
-    return runRecursive(*loop.stmt, loop.closure, bound[0], loop.depth0 + 1);
-  }
-  case Kind::Joiner: {
-    LLAMAC_RETURN_IF_ERROR(bind("joiner", arguments, {}).status());
-    Joiner &joiner = callee.joiner();
-    if (std::exchange(joiner.used, true))
-      return joiner.separator;
-    return heap.string("");
-  }
+    return call(callee.function(), Value(), arguments);
   case Kind::Undefined:
     return undefinedError(callee);
   default:
@@ -457,125 +511,85 @@ Interpreter::ValueOr Interpreter::call(const Value &callee,
   }
 }
 
-static std::optional<Value> take(CallArguments &arguments,
-                                 absl::string_view name) {
-  for (auto at = arguments.named.begin(); at != arguments.named.end(); ++at)
-    if (at->first == name) {
-      const Value value = at->second;
-      arguments.named.erase(at);
-      return value;
-    }
-  return std::nullopt;
-}
-
-// Puts the arguments into the variables of the macro's frame, the current one.
-absl::Status Interpreter::bindMacro(const MacroNode &node,
-                                    CallArguments &arguments) {
-  static const std::string callerName = "caller";
-  const absl::string_view name =
-      node.name ? absl::string_view(*node.name) : "caller";
-  std::vector<Value> &slots = frame->slots;
-  const size_t count = node.parameters.size();
-  bool foundCaller = node.explicitCaller;
-  // Each parameter is looked for among the named arguments.
-  LLAMAC_RETURN_IF_ERROR(heap.spend(count * (1 + arguments.named.size())));
-  for (size_t i = 0; i < count; ++i) {
-    Value &slot = slots[static_cast<size_t>(node.parameters[i]->slot.index)];
-    if (i < arguments.positional.size())
-      slot = arguments.positional[i];
-    else if (const auto given = take(arguments, node.parameters[i]->text))
-      slot = *given;
+Interpreter::ValueOr Interpreter::call(const Function &function,
+                                       const Value &self,
+                                       CallArguments &arguments) {
+  const auto failed = [&](absl::string_view why) {
+    return templateError(absl::StrCat("'", function.name, "' ", why));
+  };
+  std::vector<std::string> names;
+  for (const auto &[name, value] : arguments.named)
+    names.push_back(name);
+  if (const absl::Status taken =
+          checkArguments(function, arguments.positional.size(), names);
+      !taken.ok())
+    return failed(taken.message());
+  if (self.isString() && self.string().markup && !function.takesMarkup)
+    return failed("of a text that 'safe' returned is not supported");
+  if (!function.isVariadic) {
+    size_t count = 0;
+    while (count < function.parameters.size() && function.parameters[count])
+      ++count;
+    arguments.positional.resize(count, Value::missing());
+    for (size_t i = 0; i < count; ++i)
+      for (const auto &[name, value] : arguments.named)
+        if (name == function.parameters[i])
+          arguments.positional[i] = value;
   }
-  if (node.caller >= 0 && !foundCaller)
-    slots[static_cast<size_t>(node.caller)] =
-        take(arguments, "caller").value_or(Value::undefined(&callerName));
-  if (node.named >= 0) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value rest, heap.dict());
-    for (const auto &[key, value] : arguments.named) {
-      LLAMAC_ASSIGN_OR_RETURN(const Value text, heap.string(key));
-      LLAMAC_RETURN_IF_ERROR(heap.set(rest, text, value));
-    }
-    slots[static_cast<size_t>(node.named)] = rest;
-  } else if (!arguments.named.empty()) {
-    return templateError(absl::StrCat("macro '", name, "' has no parameter '",
-                                      arguments.named[0].first, "'"));
-  }
-  std::vector<Value> rest;
-  if (arguments.positional.size() > count)
-    rest.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(count),
-                arguments.positional.end());
-  if (node.unnamed >= 0) {
-    LLAMAC_ASSIGN_OR_RETURN(slots[static_cast<size_t>(node.unnamed)],
-                            heap.tuple(std::move(rest)));
-  } else if (!rest.empty()) {
-    return templateError(absl::StrCat("macro '", name, "' has ", count,
-                                      " parameters, got ",
-                                      arguments.positional.size()));
-  }
-  return absl::OkStatus();
+  return function.call(*this, self, arguments);
 }
 
 Interpreter::ValueOr Interpreter::callMacro(const Macro &macro,
                                             CallArguments &arguments) {
-  const Depth nested(*this);
-  LLAMAC_RETURN_IF_ERROR(deeper());
   const MacroNode &node = *macro.node;
+  const size_t count = node.parameters.size();
+  if (arguments.positional.size() > count)
+    return templateError(absl::StrCat("macro '", node.name, "' has ", count,
+                                      " parameters, got ",
+                                      arguments.positional.size()));
   LLAMAC_ASSIGN_OR_RETURN(Frame *const made,
-                          makeFrame(node.layout.slots, macro.closure));
+                          makeFrame(node.slots, macro.closure));
   const InFrame inside(*this, made);
-  LLAMAC_RETURN_IF_ERROR(bindMacro(node, arguments));
-  LLAMAC_RETURN_IF_ERROR(enter(node.scope));
-  const size_t undefaulted = node.parameters.size() - node.defaults.size();
-  for (size_t i = 0; i < node.parameters.size(); ++i) {
-    const Expr &parameter = *node.parameters[i];
-    const size_t slot = static_cast<size_t>(parameter.slot.index);
-    if (!frame->slots[slot].is(Kind::Missing))
+  // Each parameter is looked for among the named arguments.
+  LLAMAC_RETURN_IF_ERROR(heap.spend(count * (1 + arguments.named.size())));
+  const auto slotOf = [&](size_t i) -> Value & {
+    return frame->slots[static_cast<size_t>(node.parameters[i]->slot.index)];
+  };
+  size_t used = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i < arguments.positional.size()) {
+      slotOf(i) = arguments.positional[i];
       continue;
-    Value value = Value::undefined(&parameter.text);
+    }
+    for (const auto &[name, value] : arguments.named)
+      if (name == node.parameters[i]->text) {
+        slotOf(i) = value;
+        ++used;
+      }
+  }
+  if (used < arguments.named.size())
+    return templateError(absl::StrCat("macro '", node.name,
+                                      "' has no parameters for all of the "
+                                      "named arguments"));
+  LLAMAC_RETURN_IF_ERROR(enter(node.scope));
+  const size_t undefaulted = count - node.defaults.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (!slotOf(i).is(Kind::Missing))
+      continue;
+    Value value = Value::undefined(&node.parameters[i]->text);
     if (i >= undefaulted) {
       LLAMAC_ASSIGN_OR_RETURN(value, eval(node.defaults[i - undefaulted]));
     }
-    frame->slots[slot] = value;
+    slotOf(i) = value;
   }
   std::string text;
   LLAMAC_RETURN_IF_ERROR(capture(node.body, text).status());
   return heap.string(std::move(text));
 }
 
-absl::StatusOr<std::vector<Value>>
-bind(absl::string_view function, const CallArguments &arguments,
-     absl::Span<const absl::string_view> names, size_t required) {
-  if (arguments.positional.size() > names.size())
-    return templateError(absl::StrCat(function, " takes at most ", names.size(),
-                                      " arguments, got ",
-                                      arguments.positional.size()));
-  std::vector<Value> bound = arguments.positional;
-  bound.resize(names.size(), Value::missing());
-  for (const auto &[name, value] : arguments.named) {
-    const auto at = std::find(names.begin(), names.end(), name);
-    if (at == names.end())
-      return templateError(
-          absl::StrCat(function, " has no argument '", name, "'"));
-    Value &slot = bound[static_cast<size_t>(at - names.begin())];
-    if (!slot.is(Kind::Missing))
-      return templateError(
-          absl::StrCat(function, " got two arguments '", name, "'"));
-    slot = value;
-  }
-  for (size_t i = 0; i < required; ++i)
-    if (bound[i].is(Kind::Missing))
-      return templateError(
-          absl::StrCat(function, " lacks the argument '", names[i], "'"));
-  return bound;
-}
-
 //===----------------------------------------------------------------------===//
 // Filters and tests
 //===----------------------------------------------------------------------===//
-
-static absl::Status unknown(absl::string_view what, absl::string_view name) {
-  return templateError(absl::StrCat("no ", what, " is named '", name, "'"));
-}
 
 Interpreter::ValueOr Interpreter::evalFilter(const Expr &expr) {
   Value input;
@@ -584,39 +598,25 @@ Interpreter::ValueOr Interpreter::evalFilter(const Expr &expr) {
   } else {
     LLAMAC_ASSIGN_OR_RETURN(input, heap.string(*blockText));
   }
-  CallArguments arguments;
-  LLAMAC_RETURN_IF_ERROR(evalArguments(expr, arguments));
+  LLAMAC_ASSIGN_OR_RETURN(CallArguments arguments, evalArguments(expr));
   currentLine = expr.line;
+  const Table &table = expr.kind == ExprKind::Filter ? filters() : tests();
   if (!expr.function)
-    return unknown(expr.kind == ExprKind::Filter ? "filter" : "test",
-                   expr.text);
-  return expr.function->call(*this, input, arguments);
+    return templateError(table.refusal(expr.text));
+  return call(*expr.function, input, arguments);
 }
 
-Interpreter::ValueOr Interpreter::applyFilter(const Value &name,
-                                              const Value &input,
-                                              CallArguments &arguments) {
-  const Function *const filter =
-      name.isString() ? findFilter(name.text()) : nullptr;
-  if (!filter)
-    return unknown("filter", name.isString() ? name.text() : typeName(name));
+Interpreter::ValueOr Interpreter::apply(const Table &table, const Value &name,
+                                        const Value &input,
+                                        CallArguments arguments) {
+  const Function *const function =
+      name.isString() ? table.find(name.text()) : nullptr;
+  if (!function)
+    return templateError(
+        table.refusal(name.isString() ? name.text() : typeName(name)));
   const Depth nested(*this);
   LLAMAC_RETURN_IF_ERROR(deeper());
-  return filter->call(*this, input, arguments);
-}
-
-absl::StatusOr<bool> Interpreter::applyTest(const Value &name,
-                                            const Value &input,
-                                            CallArguments &arguments) {
-  const Function *const test =
-      name.isString() ? findTest(name.text()) : nullptr;
-  if (!test)
-    return unknown("test", name.isString() ? name.text() : typeName(name));
-  const Depth nested(*this);
-  LLAMAC_RETURN_IF_ERROR(deeper());
-  LLAMAC_ASSIGN_OR_RETURN(const Value holds,
-                          test->call(*this, input, arguments));
-  return isTrue(holds);
+  return call(*function, input, arguments);
 }
 
 } // namespace llamac::chat

@@ -63,10 +63,9 @@ Value &Interpreter::variable(const Slot &slot) {
 Value Interpreter::global(const std::string &name) const {
   if (const Value *const passed = variables.dict().find(name))
     return *passed;
-  for (const Function &function : globalFunctions())
-    if (name == function.name)
-      return Value::of(Kind::Function, const_cast<Function *>(&function));
-  return Value::missing();
+  const Function *const function = globals().find(name);
+  return function ? Value::of(Kind::Function, const_cast<Function *>(function))
+                  : Value::missing();
 }
 
 absl::Status Interpreter::enter(const Scope &scope) {
@@ -123,30 +122,24 @@ absl::Status Interpreter::assign(const Expr &target, const Value &value) {
 // Output
 //===----------------------------------------------------------------------===//
 
-absl::Status Interpreter::written(size_t before) {
-  pending += output->size() - before;
-  if (pending > heap.limits.outputBytes)
-    return templateError(absl::StrCat("the text has more than ",
-                                      heap.limits.outputBytes, " bytes"));
-  return absl::OkStatus();
-}
-
+// Text that is kept counts as memory, like a value's.
 absl::Status Interpreter::write(const Value &value) {
   const size_t before = output->size();
   LLAMAC_RETURN_IF_ERROR(appendText(heap, value, *output));
-  return written(before);
+  return heap.reserve(output->size() - before);
 }
 
 Interpreter::FlowOr Interpreter::capture(const Body &body, std::string &text) {
   std::string *const outer = std::exchange(output, &text);
   FlowOr flow = run(body);
-  pending -= std::min<uint64_t>(pending, text.size());
   output = outer;
+  if (flow.ok())
+    heap.release(text.size());
   return flow;
 }
 
 absl::StatusOr<std::string> Interpreter::run() {
-  LLAMAC_ASSIGN_OR_RETURN(frame, makeFrame(program.layout.slots, nullptr));
+  LLAMAC_ASSIGN_OR_RETURN(frame, makeFrame(program.slots, nullptr));
   std::string text;
   output = &text;
   LLAMAC_RETURN_IF_ERROR(enter(program.scope));
@@ -178,22 +171,14 @@ Interpreter::FlowOr Interpreter::run(const Stmt &stmt) {
   case StmtKind::Set:
     LLAMAC_RETURN_IF_ERROR(runSet(stmt));
     return Flow::Next;
-  case StmtKind::SetBlock:
-    return runSetBlock(stmt);
-  case StmtKind::FilterBlock:
-    return runFilterBlock(stmt);
+  case StmtKind::Block:
+    return runBlock(stmt);
   case StmtKind::For:
     return runFor(stmt);
   case StmtKind::If:
     return runIf(stmt);
-  case StmtKind::With:
-    return runWith(stmt);
   case StmtKind::Macro:
     LLAMAC_RETURN_IF_ERROR(runMacro(stmt));
-    return Flow::Next;
-  case StmtKind::CallBlock:
-  case StmtKind::Generation:
-    LLAMAC_RETURN_IF_ERROR(runCallBlock(stmt));
     return Flow::Next;
   case StmtKind::Break:
     return Flow::Break;
@@ -216,7 +201,7 @@ absl::Status Interpreter::runSet(const Stmt &stmt) {
   return assign(*stmt.target, value);
 }
 
-Interpreter::FlowOr Interpreter::runSetBlock(const Stmt &stmt) {
+Interpreter::FlowOr Interpreter::runBlock(const Stmt &stmt) {
   std::string text;
   LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, capture(stmt.body, text));
@@ -229,21 +214,11 @@ Interpreter::FlowOr Interpreter::runSetBlock(const Stmt &stmt) {
   } else {
     LLAMAC_ASSIGN_OR_RETURN(value, heap.string(std::move(text)));
   }
-  LLAMAC_RETURN_IF_ERROR(assign(*stmt.target, value));
+  if (stmt.target)
+    LLAMAC_RETURN_IF_ERROR(assign(*stmt.target, value));
   leave(stmt.scope);
-  return Flow::Next;
-}
-
-Interpreter::FlowOr Interpreter::runFilterBlock(const Stmt &stmt) {
-  std::string text;
-  LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
-  LLAMAC_ASSIGN_OR_RETURN(const Flow flow, capture(stmt.body, text));
-  if (flow != Flow::Next)
-    return flow;
-  blockText = &text;
-  LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(stmt.value));
-  leave(stmt.scope);
-  LLAMAC_RETURN_IF_ERROR(write(value));
+  if (!stmt.target)
+    LLAMAC_RETURN_IF_ERROR(write(value));
   return Flow::Next;
 }
 
@@ -256,21 +231,6 @@ Interpreter::FlowOr Interpreter::runIf(const Stmt &stmt) {
   return run(stmt.otherwise);
 }
 
-Interpreter::FlowOr Interpreter::runWith(const Stmt &stmt) {
-  // The values are those outside: none sees the targets.
-  std::vector<Value> values;
-  for (const Expr *expr : stmt.values) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value value, eval(expr));
-    values.push_back(value);
-  }
-  LLAMAC_RETURN_IF_ERROR(enter(stmt.scope));
-  for (size_t i = 0; i < values.size(); ++i)
-    LLAMAC_RETURN_IF_ERROR(assign(*stmt.targets[i], values[i]));
-  LLAMAC_ASSIGN_OR_RETURN(const Flow flow, run(stmt.body));
-  leave(stmt.scope);
-  return flow;
-}
-
 absl::Status Interpreter::runMacro(const Stmt &stmt) {
   frame->isCaptured = true;
   LLAMAC_ASSIGN_OR_RETURN(const Value macro,
@@ -278,134 +238,67 @@ absl::Status Interpreter::runMacro(const Stmt &stmt) {
   return assign(*stmt.target, macro);
 }
 
-absl::Status Interpreter::runCallBlock(const Stmt &stmt) {
-  frame->isCaptured = true;
-  LLAMAC_ASSIGN_OR_RETURN(const Value block,
-                          heap.object(Kind::Macro, Macro{stmt.macro, frame}));
-  if (stmt.kind == StmtKind::CallBlock) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value value, evalCall(*stmt.value, &block));
-    return write(value);
-  }
-  CallArguments none;
-  LLAMAC_ASSIGN_OR_RETURN(const Value value, callMacro(block.macro(), none));
-  return write(value);
-}
-
 //===----------------------------------------------------------------------===//
 // Loops
 //===----------------------------------------------------------------------===//
 
-absl::StatusOr<std::optional<Value>> Loop::peek() {
-  if (!peeked) {
-    LLAMAC_ASSIGN_OR_RETURN(after, next());
-    peeked = true;
-  }
-  return after;
+Iterator::Item Interpreter::peek(Loop &loop) {
+  if (std::exchange(loop.peeked, true))
+    return loop.after;
+  // It may be called from the body of a macro that was given the loop.
+  Frame *const caller = std::exchange(frame, loop.frame);
+  const auto find = [&]() -> Iterator::Item {
+    while (true) {
+      LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item,
+                              loop.rest->next(heap));
+      if (!item || !loop.stmt->test)
+        return item;
+      LLAMAC_RETURN_IF_ERROR(assign(*loop.stmt->testTarget, *item));
+      LLAMAC_ASSIGN_OR_RETURN(const Value holds, eval(loop.stmt->test));
+      if (isTrue(holds))
+        return item;
+    }
+  };
+  Iterator::Item found = find();
+  frame = caller;
+  LLAMAC_ASSIGN_OR_RETURN(loop.after, std::move(found));
+  return loop.after;
 }
 
-absl::StatusOr<std::optional<Value>> Loop::advance() {
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> following, peek());
+Iterator::Item Interpreter::nextItem(Loop &loop) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> following, peek(loop));
   if (!following)
     return following;
-  peeked = false;
-  after.reset();
-  ++index0;
-  before = std::exchange(item, *following);
+  loop.peeked = false;
+  ++loop.index0;
+  loop.before = std::exchange(loop.item, *following);
   return following;
-}
-
-absl::StatusOr<int64_t> Loop::count() {
-  if (length)
-    return *length;
-  if (!stmt->test)
-    if (const std::optional<int64_t> known = lengthOf(over)) {
-      length = known;
-      return *known;
-    }
-  // What is left has to be read to count it.
-  auto rest = std::make_shared<std::vector<Value>>();
-  while (true) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, next());
-    if (!item)
-      break;
-    rest->push_back(*item);
-  }
-  length = static_cast<int64_t>(rest->size()) + index0 + 1 +
-           (peeked && after.has_value());
-  next = [rest,
-          i = size_t{0}]() mutable -> absl::StatusOr<std::optional<Value>> {
-    if (i == rest->size())
-      return std::nullopt;
-    return (*rest)[i++];
-  };
-  return *length;
-}
-
-// The items for which the loop's test holds.
-absl::StatusOr<NextItem> Interpreter::filtered(const Stmt &stmt,
-                                               NextItem next) {
-  Frame *const home = frame;
-  home->isCaptured = true;
-  LLAMAC_RETURN_IF_ERROR(enter(stmt.testScope));
-  return NextItem(
-      [this, &stmt, home,
-       next = std::move(next)]() -> absl::StatusOr<std::optional<Value>> {
-        // It may be called from the body of a macro that was given the loop.
-        Frame *const caller = std::exchange(frame, home);
-        absl::StatusOr<std::optional<Value>> found;
-        while (true) {
-          found = next();
-          if (!found.ok() || !*found)
-            break;
-          absl::Status status = heap.spend(1);
-          if (status.ok())
-            status = assign(*stmt.testTarget, **found);
-          absl::StatusOr<Value> holds =
-              status.ok() ? eval(stmt.test) : absl::StatusOr<Value>(status);
-          if (!holds.ok()) {
-            found = holds.status();
-            break;
-          }
-          if (isTrue(*holds))
-            break;
-        }
-        frame = caller;
-        return found;
-      });
 }
 
 Interpreter::FlowOr Interpreter::runFor(const Stmt &stmt) {
   LLAMAC_ASSIGN_OR_RETURN(const Value over, eval(stmt.value));
-  if (stmt.recursive) {
-    LLAMAC_ASSIGN_OR_RETURN(const Value text,
-                            runRecursive(stmt, frame, over, 0));
-    LLAMAC_RETURN_IF_ERROR(write(text));
-    return Flow::Next;
-  }
-  LLAMAC_ASSIGN_OR_RETURN(NextItem next, iterate(heap, over));
+  LLAMAC_ASSIGN_OR_RETURN(Iterator *const rest, iterate(heap, over));
+  Loop loop{.stmt = &stmt, .frame = frame, .rest = rest};
   if (stmt.test) {
-    LLAMAC_ASSIGN_OR_RETURN(next, filtered(stmt, std::move(next)));
+    frame->isCaptured = true;
+    LLAMAC_RETURN_IF_ERROR(enter(stmt.testScope));
+  } else {
+    loop.length = lengthOf(over);
   }
-  if (stmt.loopSlot < 0) {
-    Loop loop;
-    loop.next = std::move(next);
-    return runLoop(stmt, loop, Value());
-  }
-  LLAMAC_ASSIGN_OR_RETURN(const Value loop, heap.object(Kind::Loop, Loop{}));
-  loop.loop().next = std::move(next);
-  loop.loop().over = over;
-  loop.loop().stmt = &stmt;
-  return runLoop(stmt, loop.loop(), loop);
+  if (stmt.loopSlot < 0)
+    return runLoop(loop, Value());
+  LLAMAC_ASSIGN_OR_RETURN(const Value value,
+                          heap.object(Kind::Loop, std::move(loop)));
+  return runLoop(value.loop(), value);
 }
 
-Interpreter::FlowOr Interpreter::runLoop(const Stmt &stmt, Loop &loop,
-                                         const Value &loopValue) {
+Interpreter::FlowOr Interpreter::runLoop(Loop &loop, const Value &loopValue) {
   // As in Jinja a loop is one with items once its body has come to its end:
   // break and continue leave it before.
+  const Stmt &stmt = *loop.stmt;
   bool finishedOne = false;
   while (true) {
-    LLAMAC_RETURN_IF_ERROR(heap.spend(1));
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, loop.advance());
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, nextItem(loop));
     if (!item)
       break;
     LLAMAC_RETURN_IF_ERROR(assign(*stmt.target, *item));
@@ -424,36 +317,6 @@ Interpreter::FlowOr Interpreter::runLoop(const Stmt &stmt, Loop &loop,
   LLAMAC_ASSIGN_OR_RETURN(const Flow flow, run(stmt.otherwise));
   leave(stmt.elseScope);
   return flow;
-}
-
-// A recursive loop is a function: its text.
-Interpreter::ValueOr Interpreter::runRecursive(const Stmt &stmt, Frame *closure,
-                                               const Value &over,
-                                               int64_t depth0) {
-  const Depth nested(*this);
-  LLAMAC_RETURN_IF_ERROR(deeper());
-  LLAMAC_ASSIGN_OR_RETURN(Frame *const made,
-                          makeFrame(stmt.layout.slots, closure));
-  closure->isCaptured = true;
-  made->isCaptured = true;
-  const InFrame inside(*this, made);
-  LLAMAC_ASSIGN_OR_RETURN(NextItem next, iterate(heap, over));
-  if (stmt.test) {
-    LLAMAC_ASSIGN_OR_RETURN(next, filtered(stmt, std::move(next)));
-  }
-  LLAMAC_ASSIGN_OR_RETURN(const Value loop, heap.object(Kind::Loop, Loop{}));
-  loop.loop().next = std::move(next);
-  loop.loop().over = over;
-  loop.loop().stmt = &stmt;
-  loop.loop().closure = closure;
-  loop.loop().depth0 = depth0;
-  std::string text;
-  std::string *const outer = std::exchange(output, &text);
-  const FlowOr flow = runLoop(stmt, loop.loop(), loop);
-  pending -= std::min<uint64_t>(pending, text.size());
-  output = outer;
-  LLAMAC_RETURN_IF_ERROR(flow.status());
-  return heap.string(std::move(text));
 }
 
 } // namespace llamac::chat

@@ -21,16 +21,17 @@
 
 namespace llamac::chat {
 
+/// The arguments of a call. A function that is not variadic gets one value for
+/// each of its parameters: what was not given is Missing.
 struct CallArguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
-};
 
-/// The arguments of a call in the order of `names`; what was not given is
-/// Missing. The first `required` must be given. Error: as a Python call's.
-absl::StatusOr<std::vector<Value>>
-bind(absl::string_view function, const CallArguments &arguments,
-     absl::Span<const absl::string_view> names, size_t required = 0);
+  const Value &operator[](size_t i) const { return positional[i]; }
+  bool has(size_t i) const { return !positional[i].is(Kind::Missing); }
+  /// Whether an argument was given and is true.
+  bool isSet(size_t i) const { return has(i) && isTrue(positional[i]); }
+};
 
 /// The variables of a body that runs.
 struct Frame {
@@ -41,24 +42,18 @@ struct Frame {
 
 /// `loop`.
 struct Loop {
-  NextItem next;
-  Value over; ///< What the loop is over.
-  const Stmt *stmt = nullptr;
-  Frame *closure = nullptr; ///< Of a recursive loop: where it stands.
-  int64_t depth0 = 0;
+  const Stmt *stmt;
+  Frame *frame;                       ///< Where it runs.
+  Iterator *rest;                     ///< The items to come.
+  std::optional<int64_t> length = {}; ///< Of all items, when it is known.
   int64_t index0 = -1;
-  std::optional<int64_t> length;
   Value before = Value::missing(), item = Value::missing();
   // The item after this one, once it was asked for.
   bool peeked = false;
-  std::optional<Value> after;
-  std::vector<Value> changed;
-  bool wasAsked = false; ///< Whether changed() was called.
-
-  absl::StatusOr<std::optional<Value>> advance();
-  absl::StatusOr<std::optional<Value>> peek();
-  absl::StatusOr<int64_t> count();
+  std::optional<Value> after = {};
 };
+
+struct Table;
 
 /// Runs one program once.
 class Interpreter {
@@ -74,6 +69,9 @@ public:
   int line() const { return currentLine; }
 
   absl::StatusOr<Value> call(const Value &callee, CallArguments &arguments);
+  /// Calls a filter, test, method or function with the value that it is of.
+  absl::StatusOr<Value> call(const Function &function, const Value &self,
+                             CallArguments &arguments);
   /// Python's a + b and so on, for the operators of ExprKind::Binary.
   absl::StatusOr<Value> binary(absl::string_view op, const Value &a,
                                const Value &b);
@@ -85,11 +83,10 @@ public:
   absl::StatusOr<Value> item(const Value &object, const Value &key);
   absl::StatusOr<Value> slice(const Value &object, const Value &start,
                               const Value &stop, const Value &step);
-  /// The filter and test of that name, as `map` and `select` call them.
-  absl::StatusOr<Value> applyFilter(const Value &name, const Value &input,
-                                    CallArguments &arguments);
-  absl::StatusOr<bool> applyTest(const Value &name, const Value &input,
-                                 CallArguments &arguments);
+  /// The filter or test of that name in `table`, as `map` and `select` call
+  /// them.
+  absl::StatusOr<Value> apply(const Table &table, const Value &name,
+                              const Value &input, CallArguments arguments);
 
   Heap &heap;
   const std::function<std::tm()> &now;
@@ -104,39 +101,32 @@ private:
   FlowOr run(const Stmt &stmt);
   absl::Status runOutput(const Stmt &stmt);
   absl::Status runSet(const Stmt &stmt);
-  FlowOr runSetBlock(const Stmt &stmt);
-  FlowOr runFilterBlock(const Stmt &stmt);
+  FlowOr runBlock(const Stmt &stmt);
   FlowOr runIf(const Stmt &stmt);
-  FlowOr runWith(const Stmt &stmt);
   absl::Status runMacro(const Stmt &stmt);
-  absl::Status runCallBlock(const Stmt &stmt);
   FlowOr runFor(const Stmt &stmt);
-  FlowOr runLoop(const Stmt &stmt, Loop &loop, const Value &loopValue);
-  ValueOr runRecursive(const Stmt &stmt, Frame *closure, const Value &over,
-                       int64_t depth0);
-  absl::StatusOr<NextItem> filtered(const Stmt &stmt, NextItem next);
+  FlowOr runLoop(Loop &loop, const Value &loopValue);
+  /// The next item of a loop for which its test holds, unless it was taken
+  /// already; peek() leaves it there.
+  Iterator::Item nextItem(Loop &loop);
+  Iterator::Item peek(Loop &loop);
   /// Runs `body` with its output in a text of its own.
   FlowOr capture(const Body &body, std::string &text);
   absl::Status write(const Value &value);
-  absl::Status written(size_t before);
 
   // Expressions.
   ValueOr eval(const Expr *expr);
   ValueOr evalDict(const Expr &expr);
   ValueOr evalSequence(const Expr &expr);
-  ValueOr evalCompare(const Expr &expr);
-  ValueOr evalConcat(const Expr &expr);
-  ValueOr evalBinary(const Expr &expr);
-  ValueOr evalUnary(const Expr &expr);
+  ValueOr evalNegative(const Expr &expr);
   ValueOr evalChoice(const Expr &expr);
   ValueOr evalItem(const Expr &expr);
-  ValueOr evalCall(const Expr &expr, const Value *caller = nullptr);
+  ValueOr evalCall(const Expr &expr);
   ValueOr evalFilter(const Expr &expr);
-  absl::Status evalArguments(const Expr &expr, CallArguments &arguments);
-  absl::Status unpackNamed(const Value &mapping, CallArguments &arguments);
+  absl::StatusOr<CallArguments> evalArguments(const Expr &expr);
   ValueOr callMacro(const Macro &macro, CallArguments &arguments);
-  absl::Status bindMacro(const MacroNode &node, CallArguments &arguments);
-  ValueOr loopAttribute(const Value &loop, const std::string &name);
+  ValueOr loopAttribute(Loop &loop, const std::string &name);
+  ValueOr arithmetic(absl::string_view op, const Value &a, const Value &b);
   ValueOr sum(const Value &a, const Value &b);
   ValueOr product(const Value &a, const Value &b);
 
@@ -186,7 +176,6 @@ private:
   Frame *frame = nullptr;
   std::string *output = nullptr;
   const std::string *blockText = nullptr; ///< Input of a block's filter.
-  uint64_t pending = 0; ///< Bytes of the output and of all captures.
   int depth = 0;
   int currentLine = 1;
 };

@@ -14,8 +14,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include <cmath>
-
 namespace llamac::chat {
 
 //===----------------------------------------------------------------------===//
@@ -162,33 +160,6 @@ static void appendJsonText(absl::string_view text, bool ascii,
   to += '"';
 }
 
-// A text as a number has it in JSON.
-static std::string numberText(double value) {
-  if (std::isnan(value))
-    return "NaN";
-  if (std::isinf(value))
-    return value < 0 ? "-Infinity" : "Infinity";
-  return floatText(value);
-}
-
-static absl::StatusOr<std::string> keyText(Heap &heap, const Value &key) {
-  switch (key.kind()) {
-  case Kind::String:
-    return std::string(key.text());
-  case Kind::None:
-    return "null";
-  case Kind::Bool:
-    return key.boolean() ? "true" : "false";
-  case Kind::Int:
-    return absl::StrCat(key.integer());
-  case Kind::Float:
-    return numberText(key.real());
-  default:
-    return templateError(
-        absl::StrCat("a key in JSON is a text, got ", typeName(key)));
-  }
-}
-
 static void appendBreak(const JsonStyle &style, int depth, std::string &to) {
   if (!style.indent)
     return;
@@ -200,28 +171,21 @@ static void appendBreak(const JsonStyle &style, int depth, std::string &to) {
 static absl::Status appendObject(Heap &heap, const Dict &dict,
                                  const JsonStyle &style, std::string &to,
                                  int depth) {
-  std::vector<size_t> order(dict.entries.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  if (style.sortKeys)
-    LLAMAC_RETURN_IF_ERROR(stableSort(order, [&](size_t a, size_t b) {
-      return compareOrder(heap, "<", dict.entries[a].first,
-                          dict.entries[b].first);
-    }));
   to += '{';
-  bool isFirst = true;
-  for (const size_t i : order) {
+  for (size_t i = 0; i < dict.entries.size(); ++i) {
     const auto &[key, value] = dict.entries[i];
-    if (!std::exchange(isFirst, false))
+    if (!key.isString())
+      return templateError(
+          absl::StrCat("a key in JSON is a text, got ", typeName(key)));
+    if (i > 0)
       to += style.itemSeparator;
     appendBreak(style, depth + 1, to);
-    LLAMAC_ASSIGN_OR_RETURN(const std::string name, keyText(heap, key));
-    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(name.size()));
-    appendJsonText(name, style.ascii, to);
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(key.text().size()));
+    appendJsonText(key.text(), style.ascii, to);
     to += style.keySeparator;
     LLAMAC_RETURN_IF_ERROR(appendJson(heap, value, style, to, depth + 1));
   }
-  if (!order.empty())
+  if (!dict.entries.empty())
     appendBreak(style, depth, to);
   to += '}';
   return absl::OkStatus();
@@ -241,13 +205,14 @@ absl::Status appendJson(Heap &heap, const Value &value, const JsonStyle &style,
     appendJsonText(value.text(), style.ascii, to);
     return absl::OkStatus();
   case Kind::None:
-  case Kind::Bool:
-  case Kind::Int:
-  case Kind::Float: {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string text, keyText(heap, value));
-    to += text;
+    to += "null";
     return absl::OkStatus();
-  }
+  case Kind::Bool:
+    to += value.boolean() ? "true" : "false";
+    return absl::OkStatus();
+  case Kind::Int:
+  case Kind::Float:
+    return appendText(heap, value, to);
   case Kind::List:
   case Kind::Tuple: {
     const std::vector<Value> &items = value.sequence().items;

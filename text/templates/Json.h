@@ -28,7 +28,6 @@ struct JsonStyle {
   std::string itemSeparator = ", ";
   std::string keySeparator = ": ";
   bool ascii = false; ///< Other characters are escaped.
-  bool sortKeys = false;
 };
 
 /// Appends `value` to `to`. Error: a value that JSON has not.

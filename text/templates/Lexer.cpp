@@ -12,15 +12,24 @@
 #include "text/templates/Text.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
+#include <cmath>
 #include <optional>
 
 namespace llamac::chat {
 
 absl::Status syntaxError(int line, absl::string_view message) {
   return badFileError(
+      absl::StrCat("chat template, line ", line, ": ", message));
+}
+
+absl::Status refusal(int line, absl::string_view message) {
+  return unsupportedError(
       absl::StrCat("chat template, line ", line, ": ", message));
 }
 
@@ -40,6 +49,11 @@ static std::string normalizeLines(absl::string_view source) {
   if (!text.empty() && text.back() == '\n')
     text.pop_back();
   return text;
+}
+
+// Names are ASCII.
+static bool isNameByte(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
 namespace {
@@ -83,14 +97,7 @@ private:
   absl::Status lexNumber(bool &isNumber);
   absl::Status lexString();
   absl::Status lexComment();
-  absl::Status lexRaw(size_t begin, bool trimsAfter);
   void addData(absl::string_view data, size_t skip, char sign, bool isBlock);
-
-  // The size of "raw %}" or "endraw %}" after a tag's opening, if it is one.
-  // `minus` says whether the tag trims what follows.
-  static std::optional<size_t> rawTag(absl::string_view after,
-                                      absl::string_view name, bool plus,
-                                      bool &minus, bool &trims);
 
   absl::string_view text;
   size_t at = 0;
@@ -127,22 +134,6 @@ static char signAt(absl::string_view text, size_t at) {
                                                                   : '\0';
 }
 
-std::optional<size_t> Lexer::rawTag(absl::string_view after,
-                                    absl::string_view name, bool plus,
-                                    bool &minus, bool &trims) {
-  size_t size = spaces(after);
-  if (!absl::StartsWith(after.substr(size), name))
-    return std::nullopt;
-  size += name.size();
-  size += spaces(after.substr(size));
-  const absl::string_view end = after.substr(size);
-  minus = absl::StartsWith(end, "-%}");
-  trims = absl::StartsWith(end, "%}");
-  if (minus || (plus && absl::StartsWith(end, "+%}")))
-    return size + 3;
-  return trims ? std::optional(size + 2) : std::nullopt;
-}
-
 absl::Status Lexer::lexRoot() {
   const absl::string_view source = rest();
   size_t tag = source.find('{');
@@ -159,18 +150,16 @@ absl::Status Lexer::lexRoot() {
   const char sign = signAt(source, tag + 2);
   const size_t opening = sign ? 3 : 2;
   const absl::string_view data = source.substr(0, tag);
-  if (kind == '%') {
-    bool minus, trims;
-    if (const std::optional<size_t> size =
-            rawTag(source.substr(tag + opening), "raw", false, minus, trims)) {
-      addData(data, opening + *size, sign, true);
-      return lexRaw(at, minus);
-    }
-  }
   addData(data, opening, sign, kind != '{');
   if (kind == '#')
     return lexComment();
   const bool isStatement = kind == '%';
+  // What is in a raw block is not to be taken for tags.
+  absl::string_view name = strip(rest(), std::nullopt, true, false);
+  if (isStatement && absl::ConsumePrefix(&name, "raw") &&
+      (name.empty() || !isNameByte(name[0])))
+    return refusal(line, "the tag 'raw' is not supported; write its text as "
+                         "strings in {{ }}");
   add(isStatement ? TokenKind::BeginStatement : TokenKind::BeginExpression, "");
   return lexTag(isStatement ? "%}" : "}}", isStatement
                                                ? TokenKind::EndStatement
@@ -189,29 +178,6 @@ absl::Status Lexer::lexComment() {
     ++size;
   advance(size);
   return absl::OkStatus();
-}
-
-// What is between `begin` and {% endraw %}.
-absl::Status Lexer::lexRaw(size_t begin, bool trimsAfter) {
-  if (trimsAfter)
-    advance(spaces(rest()));
-  size_t tag = rest().find("{%");
-  for (; tag != absl::string_view::npos; tag = rest().find("{%", tag + 1)) {
-    const char sign = signAt(rest(), tag + 2);
-    const size_t opening = sign ? 3 : 2;
-    bool minus, trims;
-    const std::optional<size_t> size =
-        rawTag(rest().substr(tag + opening), "endraw", true, minus, trims);
-    if (!size)
-      continue;
-    addData(rest().substr(0, tag), opening + *size, sign, true);
-    if (minus)
-      advance(spaces(rest()));
-    else if (trims && absl::StartsWith(rest(), "\n"))
-      advance(1);
-    return absl::OkStatus();
-  }
-  return fail("a raw block has no end");
 }
 
 absl::Status Lexer::lexTag(absl::string_view end, TokenKind endKind) {
@@ -237,12 +203,6 @@ absl::Status Lexer::lexTag(absl::string_view end, TokenKind endKind) {
   }
 }
 
-// Of a letter or digit; spaces beyond ASCII are looked for apart.
-static bool isNameByte(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
-         static_cast<uint8_t>(c) >= 0x80;
-}
-
 absl::Status Lexer::lexInTag() {
   if (const size_t size = spaces(rest())) {
     advance(size);
@@ -255,12 +215,8 @@ absl::Status Lexer::lexInTag() {
   const char c = rest()[0];
   if (isNameByte(c)) {
     size_t size = 1;
-    while (size < rest().size() && isNameByte(rest()[size]) &&
-           (static_cast<uint8_t>(rest()[size]) < 0xc0 ||
-            spaces(rest().substr(size)) == 0))
+    while (size < rest().size() && isNameByte(rest()[size]))
       ++size;
-    if (!isIdentifier(rest().substr(0, size)))
-      return fail("invalid character in a name");
     add(TokenKind::Name, rest().substr(0, size));
     advance(size);
     return absl::OkStatus();
@@ -287,153 +243,65 @@ absl::Status Lexer::lexInTag() {
       absl::StrCat("unexpected character '", rest().substr(0, end), "'"));
 }
 
-// The size of digits of `base` at the start of `text`, single underscores
-// between them.
-static size_t digits(absl::string_view text, int base, bool underscoreFirst) {
-  size_t size = 0;
-  while (size < text.size()) {
-    const size_t digit =
-        text[size] == '_' && (size > 0 || underscoreFirst) ? size + 1 : size;
-    if (digit >= text.size())
-      break;
-    const char c = text[digit];
-    const bool fits = base == 16  ? absl::ascii_isxdigit(c)
-                      : base == 8 ? c >= '0' && c <= '7'
-                      : base == 2 ? c == '0' || c == '1'
-                                  : absl::ascii_isdigit(c);
-    if (!fits)
-      break;
-    size = digit + 1;
-  }
-  return size;
-}
-
+// Decimal digits, with a point and more of them or without; the other numbers
+// of Python are two tokens here, which no syntax has.
 absl::Status Lexer::lexNumber(bool &isNumber) {
-  const absl::string_view source = rest();
-  const size_t whole = digits(source, 10, false);
-  if (whole == 0)
+  const auto digits = [this](size_t from) {
+    size_t size = 0;
+    while (from + size < rest().size() &&
+           absl::ascii_isdigit(static_cast<unsigned char>(rest()[from + size])))
+      ++size;
+    return size;
+  };
+  size_t size = digits(0);
+  isNumber = size > 0;
+  if (!isNumber)
     return absl::OkStatus();
-  isNumber = true;
+  if (size > 1 && rest()[0] == '0')
+    return fail("a number begins with 0");
   // A number after a dot is an index: 1 and then 5 in x.1.5.
-  size_t size = whole;
-  bool real = false;
-  if (at == 0 || text[at - 1] != '.') {
-    if (size < source.size() && source[size] == '.')
-      if (const size_t fraction = digits(source.substr(size + 1), 10, false)) {
-        size += 1 + fraction;
-        real = true;
-      }
-    if (size < source.size() && absl::ascii_tolower(source[size]) == 'e') {
-      const bool sign = signAt(source, size + 1) != '\0';
-      if (const size_t exponent =
-              digits(source.substr(size + 1 + sign), 10, false)) {
-        size += 1 + sign + exponent;
-        real = true;
-      }
-    }
-  }
-  if (real) {
-    add(TokenKind::Float, source.substr(0, size));
-    tokens.back().real = parseFloat(tokens.back().text).value_or(0);
-    advance(size);
-    return absl::OkStatus();
-  }
-  if (source[0] == '0') {
-    // 0x1f, 0o17, 0b1; else zeros alone, and what follows is another token.
-    size = 1;
-    const char prefix =
-        source.size() > 1 ? absl::ascii_tolower(source[1]) : '\0';
-    const int base = prefix == 'x'   ? 16
-                     : prefix == 'o' ? 8
-                     : prefix == 'b' ? 2
-                                     : 0;
-    const size_t more = base ? digits(source.substr(2), base, true) : 0;
-    if (more > 0)
-      size = 2 + more;
-    else
-      while (size < source.size() &&
-             (source[size] == '0' ||
-              (source[size] == '_' &&
-               absl::StartsWith(source.substr(size + 1), "0"))))
-        ++size;
-  }
-  add(TokenKind::Integer, source.substr(0, size));
-  if (parseInt(tokens.back().text, 0, tokens.back().integer) != IntParse::Ok)
-    return fail("an integer of more than 64 bits");
+  const bool isIndex = at > 0 && text[at - 1] == '.';
+  size_t fraction = 0;
+  if (!isIndex && size < rest().size() && rest()[size] == '.')
+    fraction = digits(size + 1);
+  if (fraction > 0)
+    size += 1 + fraction;
+  add(fraction > 0 ? TokenKind::Float : TokenKind::Integer,
+      rest().substr(0, size));
+  Token &token = tokens.back();
+  if (fraction > 0 ? !absl::SimpleAtod(token.text, &token.real) ||
+                         !std::isfinite(token.real)
+                   : !absl::SimpleAtoi(token.text, &token.integer))
+    return fail("an integer of more than 64 bits, or a number that is too "
+                "large");
   advance(size);
   return absl::OkStatus();
 }
 
-// The code of `count` hexadecimal digits at the start of `text`.
-static std::optional<int32_t> hexCode(absl::string_view text, size_t count) {
-  int64_t code;
-  if (text.size() < count ||
-      digits(text.substr(0, count), 16, false) != count ||
-      absl::StrContains(text.substr(0, count), "_") ||
-      parseInt(text.substr(0, count), 16, code) != IntParse::Ok ||
-      code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-    return std::nullopt;
-  return static_cast<int32_t>(code);
-}
-
 absl::Status Lexer::lexString() {
+  static constexpr absl::string_view names = "nrt\\'\"", codes = "\n\r\t\\'\"";
   const char quote = rest()[0];
-  size_t end = 1;
-  while (end < rest().size() && rest()[end] != quote)
-    end += rest()[end] == '\\' ? 2 : 1;
-  if (end >= rest().size())
-    return fail("a string has no end");
-  const absl::string_view body = rest().substr(1, end - 1);
   std::string value;
-  for (size_t i = 0; i < body.size(); ++i) {
-    if (body[i] != '\\') {
-      value += body[i];
+  size_t i = 1;
+  for (; i < rest().size() && rest()[i] != quote; ++i) {
+    if (rest()[i] != '\\') {
+      value += rest()[i];
       continue;
     }
-    const char c = body[++i];
-    static constexpr absl::string_view names = "abfnrtv\\'\"";
-    static constexpr absl::string_view codes = "\a\b\f\n\r\t\v\\'\"";
-    if (const size_t known = names.find(c); known != absl::string_view::npos) {
-      value += codes[known];
-    } else if (c == '\n') { // The line goes on.
-    } else if (c == 'x' || c == 'u' || c == 'U') {
-      const size_t count = c == 'x' ? 2 : c == 'u' ? 4 : 8;
-      const std::optional<int32_t> code = hexCode(body.substr(i + 1), count);
-      if (!code)
-        return fail(absl::StrCat("\\", absl::string_view(&c, 1),
-                                 " is followed by no character's code"));
-      encode(*code, value);
-      i += count;
-    } else if (c >= '0' && c <= '7') {
-      int32_t code = 0;
-      size_t size = 0;
-      for (; size < 3 && i + size < body.size() && body[i + size] >= '0' &&
-             body[i + size] <= '7';
-           ++size)
-        code = code * 8 + (body[i + size] - '0');
-      encode(code, value);
-      i += size - 1;
-    } else if (c == 'N') {
-      return fail("\\N{...} is not supported");
-    } else if (static_cast<uint8_t>(c) >= 0x80) {
-      // Python makes \xe9 of a letter before it sees the backslash.
-      size_t next = i;
-      const int32_t code = decode(body, next);
-      char escaped[16];
-      std::snprintf(escaped, sizeof(escaped),
-                    code < 0x100     ? "\\x%02x"
-                    : code < 0x10000 ? "\\u%04x"
-                                     : "\\U%08x",
-                    static_cast<unsigned>(code));
-      value += escaped;
-      i = next - 1;
-    } else {
-      value += '\\';
-      value += c;
-    }
+    if (++i == rest().size())
+      break;
+    const size_t known = names.find(rest()[i]);
+    if (known == absl::string_view::npos)
+      return refusal(line, absl::StrCat("the escape \\",
+                                        absl::CEscape(rest().substr(i, 1)),
+                                        " in a string is not supported; write "
+                                        "the character itself"));
+    value += codes[known];
   }
+  if (i >= rest().size())
+    return fail("a string has no end");
   add(TokenKind::String, value);
-  advance(end + 1);
+  advance(i + 1);
   return absl::OkStatus();
 }
 

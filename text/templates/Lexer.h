@@ -56,6 +56,9 @@ absl::StatusOr<std::vector<Token>> tokenize(absl::string_view source);
 /// The error of a template as written.
 absl::Status syntaxError(int line, absl::string_view message);
 
+/// The error of what jinja2 has and templates of models do not use.
+absl::Status refusal(int line, absl::string_view message);
+
 } // namespace llamac::chat
 
 #endif // LLAMAC_TEXT_TEMPLATES_LEXER_H

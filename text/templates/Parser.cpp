@@ -75,28 +75,27 @@ absl::StatusOr<std::string> Parser::expectName() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-Expr *Parser::make(ExprKind kind, int line, std::vector<Expr *> children) {
+Parser::ExprOr Parser::make(ExprKind kind, int line,
+                            std::vector<Expr *> children, std::string text) {
   Expr &expr = program.exprs.emplace_back();
   expr.kind = kind;
   expr.line = line;
+  expr.text = std::move(text);
   expr.children = std::move(children);
+  for (const Expr *child : expr.children)
+    if (child)
+      expr.height = std::max(expr.height, child->height + 1);
+  if (expr.height > maxHeight)
+    return syntaxError(line, "nested too deeply");
   return &expr;
 }
 
-Parser::ExprOr Parser::finish(Expr *expr) {
-  const auto below = [expr](const Expr *child) {
-    if (child)
-      expr->height = std::max(expr->height, child->height + 1);
-  };
-  for (const Expr *child : expr->children)
-    below(child);
-  for (const auto &[name, child] : expr->named)
-    below(child);
-  below(expr->unpacked);
-  below(expr->unpackedNamed);
-  if (expr->height > maxHeight)
-    return syntaxError(expr->line, "nested too deeply");
-  return expr;
+Expr *Parser::makeConstant(int line, const Value &value) {
+  Expr &expr = program.exprs.emplace_back();
+  expr.kind = ExprKind::Constant;
+  expr.line = line;
+  expr.constant = value;
+  return &expr;
 }
 
 Stmt *Parser::makeStmt(StmtKind kind) {
@@ -104,36 +103,6 @@ Stmt *Parser::makeStmt(StmtKind kind) {
   stmt.kind = kind;
   stmt.line = current().line;
   return &stmt;
-}
-
-Parser::StmtOr Parser::finish(Stmt *stmt) {
-  int below = 0;
-  const auto exprs = [&below](absl::Span<Expr *const> all) {
-    for (const Expr *expr : all)
-      if (expr)
-        below = std::max(below, expr->height);
-  };
-  const auto bodies = [&below](const Body &body) {
-    for (const Stmt *inner : body)
-      below = std::max(below, inner->height);
-  };
-  exprs(stmt->values);
-  exprs(stmt->targets);
-  exprs({stmt->target, stmt->value, stmt->test});
-  bodies(stmt->body);
-  bodies(stmt->otherwise);
-  for (const auto &[test, body] : stmt->branches) {
-    exprs({test});
-    bodies(body);
-  }
-  if (stmt->macro) {
-    exprs(stmt->macro->defaults);
-    bodies(stmt->macro->body);
-  }
-  stmt->height = below + 1;
-  if (stmt->height > maxHeight)
-    return syntaxError(stmt->line, "nested too deeply");
-  return stmt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,7 +130,7 @@ absl::StatusOr<Body> Parser::parseBody(Names ends) {
     const Token &token = current();
     switch (token.kind) {
     case TokenKind::Data: {
-      Expr *const data = make(ExprKind::Constant, token.line);
+      Expr *const data = makeConstant(token.line, Value());
       data->string = {token.text, 0};
       data->constant = Value::of(Kind::String, &data->string);
       output().values.push_back(data);
@@ -170,10 +139,9 @@ absl::StatusOr<Body> Parser::parseBody(Names ends) {
     }
     case TokenKind::BeginExpression: {
       next();
-      LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseTuple("", true));
+      LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseTuple(true));
       LLAMAC_RETURN_IF_ERROR(expect(TokenKind::EndExpression, "}}"));
       output().values.push_back(value);
-      LLAMAC_RETURN_IF_ERROR(finish(body.back()).status());
       break;
     }
     case TokenKind::BeginStatement: {
@@ -181,8 +149,7 @@ absl::StatusOr<Body> Parser::parseBody(Names ends) {
       if (atName(ends))
         return body;
       LLAMAC_ASSIGN_OR_RETURN(Stmt *const stmt, parseStatement());
-      if (stmt)
-        body.push_back(stmt);
+      body.push_back(stmt);
       LLAMAC_RETURN_IF_ERROR(expect(TokenKind::EndStatement, "%}"));
       break;
     }
@@ -219,27 +186,27 @@ Parser::StmtOr Parser::parseStatement() {
   };
   static constexpr Tag tags[] = {
       {"break", &Parser::parseLoopControl},
-      {"call", &Parser::parseCallBlock},
       {"continue", &Parser::parseLoopControl},
       {"filter", &Parser::parseFilterBlock},
       {"for", &Parser::parseFor},
       {"generation", &Parser::parseGeneration},
       {"if", &Parser::parseIf},
       {"macro", &Parser::parseMacro},
-      {"print", &Parser::parsePrint},
       {"set", &Parser::parseSet},
-      {"with", &Parser::parseWith},
   };
   if (current().kind != TokenKind::Name)
     return unexpected("the name of a tag");
   for (const Tag &tag : tags)
     if (current().isName(tag.name))
       return (this->*tag.parse)();
-  if (atName({"autoescape", "block", "extends", "from", "import", "include"}))
-    return unsupportedError(absl::StrCat("chat template, line ", current().line,
-                                         ": the tag '", current().text,
-                                         "' is not supported"));
-  return fail(absl::StrCat("unknown tag '", current().text.substr(0, 60), "'"));
+  static constexpr absl::string_view there =
+      "; there are break, continue, filter, for, generation, if, macro and set";
+  if (atName({"autoescape", "block", "call", "extends", "from", "import",
+              "include", "print", "with"}))
+    return refuse(
+        absl::StrCat("the tag '", current().text, "' is not supported", there));
+  return fail(
+      absl::StrCat("unknown tag '", current().text.substr(0, 60), "'", there));
 }
 
 Parser::StmtOr Parser::parseLoopControl() {
@@ -248,65 +215,51 @@ Parser::StmtOr Parser::parseLoopControl() {
   if (loops == 0)
     return fail(absl::StrCat("'", current().text, "' outside of a loop"));
   next();
-  return finish(stmt);
-}
-
-Parser::StmtOr Parser::parsePrint() {
-  Stmt *const stmt = makeStmt(StmtKind::Output);
-  next();
-  while (current().kind != TokenKind::EndStatement) {
-    if (!stmt->values.empty())
-      LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
-    stmt->values.push_back(value);
-  }
-  return finish(stmt);
+  return stmt;
 }
 
 Parser::StmtOr Parser::parseSet() {
   Stmt *const stmt = makeStmt(StmtKind::Set);
   next();
-  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseTarget(false, true));
+  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseTarget(true));
   if (skipOperator("=")) {
-    LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseTuple("", true));
-    return finish(stmt);
+    LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseTuple(true));
+    return stmt;
   }
-  stmt->kind = StmtKind::SetBlock;
+  stmt->kind = StmtKind::Block;
   LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseFilters(nullptr));
   LLAMAC_ASSIGN_OR_RETURN(stmt->body, parseWholeBlock("endset"));
-  return finish(stmt);
+  return stmt;
 }
 
 Parser::StmtOr Parser::parseFor() {
   Stmt *const stmt = makeStmt(StmtKind::For);
   next();
-  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseTarget(false, false, "in"));
+  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseTarget(false));
   if (!skipName("in"))
     return unexpected("'in'");
-  LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseTuple("recursive", false));
+  LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseTuple(false));
   if (skipName("if")) {
     LLAMAC_ASSIGN_OR_RETURN(stmt->test, parseExpression());
   }
-  stmt->recursive = skipName("recursive");
+  if (current().isName("recursive"))
+    return refuse("a recursive loop is not supported; write a macro");
   ++loops;
   LLAMAC_ASSIGN_OR_RETURN(stmt->body, parseBlock({"else", "endfor"}));
   --loops;
   const bool hasElse = current().isName("else");
   next();
   if (hasElse) {
-    // A recursive loop is a function of its own.
-    const int outside = std::exchange(loops, stmt->recursive ? 0 : loops);
     LLAMAC_ASSIGN_OR_RETURN(stmt->otherwise, parseWholeBlock("endfor"));
-    loops = outside;
   }
-  return finish(stmt);
+  return stmt;
 }
 
 Parser::StmtOr Parser::parseIf() {
   Stmt *const stmt = makeStmt(StmtKind::If);
   do {
     next();
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const test, parseTuple("", false));
+    LLAMAC_ASSIGN_OR_RETURN(Expr *const test, parseTuple(false));
     LLAMAC_ASSIGN_OR_RETURN(Body body, parseBlock({"elif", "else", "endif"}));
     stmt->branches.emplace_back(test, std::move(body));
   } while (current().isName("elif"));
@@ -315,26 +268,7 @@ Parser::StmtOr Parser::parseIf() {
   if (hasElse) {
     LLAMAC_ASSIGN_OR_RETURN(stmt->otherwise, parseWholeBlock("endif"));
   }
-  return finish(stmt);
-}
-
-Parser::StmtOr Parser::parseWith() {
-  Stmt *const stmt = makeStmt(StmtKind::With);
-  next();
-  while (current().kind != TokenKind::EndStatement) {
-    if (!stmt->targets.empty())
-      LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const target, parseTarget(false, false));
-    target->context = NameContext::Parameter;
-    for (Expr *each : target->children)
-      each->context = NameContext::Parameter;
-    LLAMAC_RETURN_IF_ERROR(expectOperator("="));
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const value, parseExpression());
-    stmt->targets.push_back(target);
-    stmt->values.push_back(value);
-  }
-  LLAMAC_ASSIGN_OR_RETURN(stmt->body, parseWholeBlock("endwith"));
-  return finish(stmt);
+  return stmt;
 }
 
 absl::Status Parser::parseSignature(MacroNode &macro) {
@@ -342,8 +276,10 @@ absl::Status Parser::parseSignature(MacroNode &macro) {
   while (!current().isOperator(")")) {
     if (!macro.parameters.empty())
       LLAMAC_RETURN_IF_ERROR(expectOperator(","));
-    LLAMAC_ASSIGN_OR_RETURN(Expr *const parameter, parseTarget(true, false));
+    LLAMAC_ASSIGN_OR_RETURN(Expr *const parameter, parseName());
     parameter->context = NameContext::Parameter;
+    if (parameter->text == "caller")
+      return refuse("a parameter 'caller' is not supported");
     for (const Expr *other : macro.parameters)
       if (other->text == parameter->text)
         return fail(absl::StrCat("two parameters '", other->text, "'"));
@@ -359,7 +295,7 @@ absl::Status Parser::parseSignature(MacroNode &macro) {
 }
 
 // A macro is a function of its own, which no loop outside goes through.
-absl::StatusOr<Body> Parser::parseMacroBody(absl::string_view end) {
+absl::StatusOr<Body> Parser::parseFunctionBody(absl::string_view end) {
   const int outside = std::exchange(loops, 0);
   LLAMAC_ASSIGN_OR_RETURN(Body body, parseWholeBlock(end));
   loops = outside;
@@ -370,76 +306,58 @@ Parser::StmtOr Parser::parseMacro() {
   Stmt *const stmt = makeStmt(StmtKind::Macro);
   stmt->macro = &program.macros.emplace_back();
   next();
-  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseTarget(true, false));
-  stmt->macro->name = &stmt->target->text;
+  LLAMAC_ASSIGN_OR_RETURN(stmt->target, parseName());
+  stmt->macro->name = stmt->target->text;
   LLAMAC_RETURN_IF_ERROR(parseSignature(*stmt->macro));
-  LLAMAC_ASSIGN_OR_RETURN(stmt->macro->body, parseMacroBody("endmacro"));
-  return finish(stmt);
-}
-
-Parser::StmtOr Parser::parseCallBlock() {
-  Stmt *const stmt = makeStmt(StmtKind::CallBlock);
-  stmt->macro = &program.macros.emplace_back();
-  next();
-  if (current().isOperator("("))
-    LLAMAC_RETURN_IF_ERROR(parseSignature(*stmt->macro));
-  LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseExpression());
-  if (stmt->value->kind != ExprKind::Call)
-    return syntaxError(stmt->line, "expected a call");
-  LLAMAC_ASSIGN_OR_RETURN(stmt->macro->body, parseMacroBody("endcall"));
-  return finish(stmt);
+  LLAMAC_ASSIGN_OR_RETURN(stmt->macro->body, parseFunctionBody("endmacro"));
+  return stmt;
 }
 
 Parser::StmtOr Parser::parseGeneration() {
-  Stmt *const stmt = makeStmt(StmtKind::Generation);
-  stmt->macro = &program.macros.emplace_back();
+  Stmt *const stmt = makeStmt(StmtKind::Block);
   next();
-  LLAMAC_ASSIGN_OR_RETURN(stmt->macro->body, parseMacroBody("endgeneration"));
-  return finish(stmt);
+  LLAMAC_ASSIGN_OR_RETURN(stmt->body, parseFunctionBody("endgeneration"));
+  return stmt;
 }
 
 Parser::StmtOr Parser::parseFilterBlock() {
-  Stmt *const stmt = makeStmt(StmtKind::FilterBlock);
+  Stmt *const stmt = makeStmt(StmtKind::Block);
   next();
   LLAMAC_ASSIGN_OR_RETURN(Expr *const first, parseFilter(nullptr));
   LLAMAC_ASSIGN_OR_RETURN(stmt->value, parseFilters(first));
   LLAMAC_ASSIGN_OR_RETURN(stmt->body, parseWholeBlock("endfilter"));
-  return finish(stmt);
+  return stmt;
+}
+
+// A name to be assigned to.
+Parser::ExprOr Parser::parseName() {
+  const int line = current().line;
+  LLAMAC_ASSIGN_OR_RETURN(std::string name, expectName());
+  LLAMAC_ASSIGN_OR_RETURN(Expr *const target,
+                          make(ExprKind::Name, line, {}, std::move(name)));
+  LLAMAC_RETURN_IF_ERROR(makeTarget(*target));
+  return target;
 }
 
 // NAME, NAME.NAME or a tuple of them, to be assigned to.
-Parser::ExprOr Parser::parseTarget(bool nameOnly, bool withNamespace,
-                                   absl::string_view end) {
-  if (nameOnly) {
-    const int line = current().line;
-    LLAMAC_ASSIGN_OR_RETURN(std::string name, expectName());
-    Expr *const target = make(ExprKind::Name, line);
-    target->text = std::move(name);
-    LLAMAC_RETURN_IF_ERROR(makeTarget(*target));
-    return target;
-  }
-  std::vector<Expr *> parts;
+Parser::ExprOr Parser::parseTarget(bool withNamespace) {
   const int line = current().line;
+  std::vector<Expr *> parts;
   bool isTuple = false;
-  while (true) {
-    if (!parts.empty()) {
-      if (!skipOperator(","))
-        break;
-      isTuple = true;
-    }
+  do {
     if (current().kind == TokenKind::EndStatement ||
-        current().kind == TokenKind::EndExpression ||
-        current().isOperator(")") || (!end.empty() && current().isName(end)))
+        current().isOperator(")") || current().isName("in"))
       break;
     LLAMAC_ASSIGN_OR_RETURN(Expr *const part, parsePrimary(withNamespace));
     parts.push_back(part);
-  }
+    isTuple |= current().isOperator(",");
+  } while (skipOperator(","));
   if (parts.empty())
     return unexpected("a name to assign to");
   Expr *target = parts[0];
   if (isTuple) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        target, finish(make(ExprKind::Tuple, line, std::move(parts))));
+    LLAMAC_ASSIGN_OR_RETURN(target,
+                            make(ExprKind::Tuple, line, std::move(parts)));
   }
   LLAMAC_RETURN_IF_ERROR(makeTarget(*target));
   return target;

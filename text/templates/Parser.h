@@ -38,24 +38,19 @@ private:
   StmtOr parseSet();
   StmtOr parseFor();
   StmtOr parseIf();
-  StmtOr parseWith();
   StmtOr parseMacro();
-  StmtOr parseCallBlock();
   StmtOr parseGeneration();
   StmtOr parseFilterBlock();
-  StmtOr parsePrint();
   StmtOr parseLoopControl();
   absl::Status parseSignature(MacroNode &macro);
-  absl::StatusOr<Body> parseMacroBody(absl::string_view end);
-  ExprOr parseTarget(bool nameOnly, bool withNamespace,
-                     absl::string_view end = "");
+  absl::StatusOr<Body> parseFunctionBody(absl::string_view end);
+  ExprOr parseName();
+  ExprOr parseTarget(bool withNamespace);
   absl::Status makeTarget(Expr &expr);
 
   // Expressions, from the loosest binding to the tightest.
-  ExprOr parseTuple(absl::string_view end, bool withConditional,
-                    bool parenthesized = false);
+  ExprOr parseTuple(bool withConditional, bool parenthesized = false);
   ExprOr parseExpression();
-  ExprOr parseConditional();
   ExprOr parseOr();
   ExprOr parseAnd();
   ExprOr parseNot();
@@ -63,11 +58,11 @@ private:
   ExprOr parseSum();
   ExprOr parseConcat();
   ExprOr parseProduct();
-  ExprOr parsePower();
-  ExprOr parseUnary(bool withFilter = true);
+  ExprOr parseOperand() { return parseUnary(true); }
+  ExprOr parseUnary(bool withFilter);
   ExprOr parsePrimary(bool withNamespace = false);
-  ExprOr parseList();
-  ExprOr parseDict();
+  ExprOr parseList(int line);
+  ExprOr parseDict(int line);
   ExprOr parsePostfix(Expr *expr);
   ExprOr parseFilterExpression(Expr *expr);
   ExprOr parseSubscript(Expr *expr);
@@ -76,14 +71,20 @@ private:
   ExprOr parseFilters(Expr *input);
   ExprOr parseFilter(Expr *input);
   ExprOr parseTest(Expr *input);
-  absl::Status parseArguments(Expr &call);
-  /// `next` operands joined by `names`, from the left.
-  ExprOr parseLeft(Names names, ExprOr (Parser::*next)());
+  /// Appends the arguments in brackets, and the names of the last of them.
+  absl::Status parseArguments(std::vector<Expr *> &all,
+                              std::vector<std::string> &names);
+  /// Operands joined by operators `names` from the left.
+  ExprOr parseLeft(Names names, ExprOr (Parser::*operand)());
 
-  // Nodes. A finished node has its height; error: too high a tree.
-  Expr *make(ExprKind kind, int line, std::vector<Expr *> children = {});
-  ExprOr finish(Expr *expr);
-  StmtOr finish(Stmt *stmt);
+  // What jinja2 has and is not supported is refused by name.
+  absl::Status checkCall(const Expr &call) const;
+  absl::Status checkFilter(const Expr &filter) const;
+
+  /// Error: too high a tree.
+  ExprOr make(ExprKind kind, int line, std::vector<Expr *> children,
+              std::string text = "");
+  Expr *makeConstant(int line, const Value &value);
   Stmt *makeStmt(StmtKind kind);
 
   // Tokens.
@@ -101,6 +102,9 @@ private:
   absl::Status unexpected(absl::string_view expected) const;
   absl::Status fail(absl::string_view message) const {
     return syntaxError(current().line, message);
+  }
+  absl::Status refuse(absl::string_view message) const {
+    return refusal(current().line, message);
   }
 
   std::vector<Token> tokens;

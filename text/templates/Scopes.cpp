@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Jinja decides while it compiles which variable a name stands for. Loops,
-// macros, with, and blocks that are captured have scopes; `if` has none. In a
+// macros and blocks have scopes; `if` has none. In a
 // scope,
 //
 // - a name that is assigned is the scope's own variable for all of the scope.
@@ -22,17 +22,16 @@
 // one by one: a variable that not all of them assign starts with the value from
 // outside.
 //
-// Macros, call blocks and recursive loops run in frames of their own. A name
-// of a scope outside is found some frames out; a macro keeps the frame that it
-// was made in.
+// Macros run in frames of their own. A name of a scope outside is found some
+// frames out; a macro keeps the frame that it was made in.
 //
 //===----------------------------------------------------------------------===//
 
 #include "text/templates/Scopes.h"
 
 #include "text/templates/Lexer.h"
+#include "text/templates/Tables.h"
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
@@ -48,41 +47,36 @@ namespace {
 // a template too complex.
 constexpr size_t maxCopies = 10'000'000;
 
-struct Load {
-  ScopeLoad::Action action;
-  std::string name;
-  Slot source; ///< `hops` counts from the scope's own frame.
-};
-
 // The names of a scope. Copies, for branches, share the slots.
 struct Symbols {
   const Symbols *parent = nullptr;
-  int frame = 0; ///< How many frames are outside of its own.
-  FrameLayout *layout = nullptr;
+  int frame = 0;             ///< How many frames are outside of its own.
+  int *frameSlots = nullptr; ///< How many variables that has.
   std::shared_ptr<std::map<std::string, int>> slots;
   std::map<std::string, int> refs;
-  std::map<int, Load> loads;
+  std::map<int, ScopeLoad> loads; ///< `source` counts hops from here.
   std::set<std::string> stores;
 
-  static Symbols root(FrameLayout &layout) {
+  static Symbols root(int &frameSlots) {
     Symbols symbols;
-    symbols.layout = &layout;
+    symbols.frameSlots = &frameSlots;
     symbols.slots = std::make_shared<std::map<std::string, int>>();
     return symbols;
   }
-  // Inside of this scope; with a layout, in a frame of its own.
-  Symbols inner(FrameLayout *own = nullptr) const {
-    Symbols symbols = root(own ? *own : *layout);
+  // Inside of this scope; with a count of variables, in a frame of its own.
+  Symbols inner(int *own = nullptr) const {
+    Symbols symbols = root(own ? *own : *frameSlots);
     symbols.parent = this;
     symbols.frame = frame + (own != nullptr);
     return symbols;
   }
 
-  int define(const std::string &name, Load load) {
-    const auto [at, isNew] = slots->emplace(name, layout->slots);
-    layout->slots += isNew;
+  int define(const std::string &name, ScopeLoad::Action action,
+             Slot source = {}) {
+    const auto [at, isNew] = slots->emplace(name, *frameSlots);
+    *frameSlots += isNew;
     refs[name] = at->second;
-    loads[at->second] = std::move(load);
+    loads[at->second] = {action, at->second, name, source};
     return at->second;
   }
   // The variable of `name`, as a scope in frame number `from` names it.
@@ -98,20 +92,20 @@ struct Symbols {
 
   void load(const std::string &name) {
     if (!find(name))
-      define(name, {ScopeLoad::Action::Resolve, name, {}});
+      define(name, ScopeLoad::Action::Resolve);
   }
   void store(const std::string &name) {
     stores.insert(name);
     if (refs.count(name))
       return;
     if (const auto outside = parent ? parent->find(name, frame) : std::nullopt)
-      define(name, {ScopeLoad::Action::Alias, name, *outside});
+      define(name, ScopeLoad::Action::Alias, *outside);
     else
-      define(name, {ScopeLoad::Action::Clear, name, {}});
+      define(name, ScopeLoad::Action::Clear);
   }
   int parameter(const std::string &name) {
     stores.insert(name);
-    return define(name, {ScopeLoad::Action::Parameter, name, {}});
+    return define(name, ScopeLoad::Action::Parameter);
   }
   void join(const std::vector<Symbols> &branches) {
     std::set<std::string> assigned;
@@ -128,15 +122,15 @@ struct Symbols {
     }
     for (const std::string &name : assigned) {
       const auto outside = parent ? parent->find(name, frame) : std::nullopt;
-      loads[refs.at(name)] =
-          outside ? Load{ScopeLoad::Action::Alias, name, *outside}
-                  : Load{ScopeLoad::Action::Resolve, name, {}};
+      define(name,
+             outside ? ScopeLoad::Action::Alias : ScopeLoad::Action::Resolve,
+             outside.value_or(Slot()));
     }
   }
   Scope scope() const {
     Scope result;
     for (const auto &[slot, load] : loads) {
-      result.loads.push_back({load.action, slot, load.name, load.source});
+      result.loads.push_back(load);
       result.cost += 1 + load.name.size() / 16;
     }
     return result;
@@ -152,21 +146,14 @@ void visitNames(Expr *expr, OnName onName) {
     onName(*expr);
   for (Expr *child : expr->children)
     visitNames(child, onName);
-  for (const auto &[name, child] : expr->named)
-    visitNames(child, onName);
-  visitNames(expr->unpacked, onName);
-  visitNames(expr->unpackedNamed, onName);
 }
 
 // All names below `body`, in the order in which Jinja visits them.
 void visitNames(const Body &body, OnName onName) {
   for (Stmt *stmt : body) {
-    for (Expr *target : stmt->targets)
-      visitNames(target, onName);
     if (stmt->kind != StmtKind::Macro)
       visitNames(stmt->target, onName);
-    if (stmt->kind != StmtKind::FilterBlock)
-      visitNames(stmt->value, onName);
+    visitNames(stmt->value, onName);
     for (Expr *value : stmt->values)
       visitNames(value, onName);
     for (const auto &[test, branch] : stmt->branches) {
@@ -183,8 +170,6 @@ void visitNames(const Body &body, OnName onName) {
     visitNames(stmt->body, onName);
     visitNames(stmt->otherwise, onName);
     visitNames(stmt->test, onName);
-    if (stmt->kind == StmtKind::FilterBlock)
-      visitNames(stmt->value, onName);
   }
 }
 
@@ -205,7 +190,7 @@ public:
   explicit Resolver(Program &program) : program(program) {}
 
   absl::Status run() {
-    Symbols root = Symbols::root(program.layout);
+    Symbols root = Symbols::root(program.slots);
     LLAMAC_RETURN_IF_ERROR(analyze(program.body, root));
     program.scope = root.scope();
     return resolve(program.body, root, false);
@@ -224,7 +209,9 @@ private:
   absl::Status resolve(Stmt &stmt, const Symbols &symbols, bool soft);
   absl::Status resolve(Expr *expr, const Symbols &symbols, bool soft);
   absl::Status resolveFor(Stmt &stmt, const Symbols &symbols, bool soft);
-  absl::Status resolveMacro(MacroNode &macro, int line, const Symbols &symbols);
+  absl::Status resolveMacro(MacroNode &macro, const Symbols &symbols);
+  absl::Status checkFunctionBody(const Body &body, int line,
+                                 absl::Span<Expr *const> parameters);
 
   Expr *clone(const Expr *target) {
     Expr &copy = program.exprs.emplace_back(*target);
@@ -293,7 +280,6 @@ absl::Status Resolver::analyze(const Body &body, Symbols &symbols) {
   for (Stmt *stmt : body)
     switch (stmt->kind) {
     case StmtKind::Output:
-    case StmtKind::With:
       for (Expr *value : stmt->values)
         analyze(value, symbols);
       break;
@@ -301,21 +287,18 @@ absl::Status Resolver::analyze(const Body &body, Symbols &symbols) {
       analyze(stmt->value, symbols);
       analyze(stmt->target, symbols);
       break;
-    case StmtKind::SetBlock:
-      analyze(stmt->target, symbols);
+    case StmtKind::Block:
+      analyze(stmt->target ? stmt->target : stmt->value, symbols);
       break;
     case StmtKind::For:
-    case StmtKind::CallBlock:
-    case StmtKind::FilterBlock:
       analyze(stmt->value, symbols);
       break;
     case StmtKind::If:
       LLAMAC_RETURN_IF_ERROR(analyzeIf(*stmt, symbols));
       break;
     case StmtKind::Macro:
-      symbols.store(*stmt->macro->name);
+      symbols.store(stmt->macro->name);
       break;
-    case StmtKind::Generation:
     case StmtKind::Break:
     case StmtKind::Continue:
       break;
@@ -346,18 +329,13 @@ absl::Status Resolver::resolve(Expr *expr, const Symbols &symbols, bool soft) {
     expr->slot = *slot;
   }
   soft |= expr->kind == ExprKind::Conditional;
-  if ((expr->kind == ExprKind::Filter || expr->kind == ExprKind::Test) &&
-      !expr->function && !soft)
-    return syntaxError(
-        expr->line,
-        absl::StrCat("no ", expr->kind == ExprKind::Filter ? "filter" : "test",
-                     " is named '", expr->text, "'"));
+  const bool isFilter = expr->kind == ExprKind::Filter;
+  if ((isFilter || expr->kind == ExprKind::Test) && !expr->function && !soft)
+    return syntaxError(expr->line,
+                       (isFilter ? filters() : tests()).refusal(expr->text));
   for (Expr *child : expr->children)
     LLAMAC_RETURN_IF_ERROR(resolve(child, symbols, soft));
-  for (const auto &[name, child] : expr->named)
-    LLAMAC_RETURN_IF_ERROR(resolve(child, symbols, soft));
-  LLAMAC_RETURN_IF_ERROR(resolve(expr->unpacked, symbols, soft));
-  return resolve(expr->unpackedNamed, symbols, soft);
+  return absl::OkStatus();
 }
 
 absl::Status Resolver::resolve(const Body &body, const Symbols &symbols,
@@ -367,28 +345,23 @@ absl::Status Resolver::resolve(const Body &body, const Symbols &symbols,
   return absl::OkStatus();
 }
 
-absl::Status Resolver::resolveMacro(MacroNode &macro, int line,
-                                    const Symbols &symbols) {
-  Symbols inner = symbols.inner(&macro.layout);
-  LLAMAC_RETURN_IF_ERROR(analyzeMacro(macro, inner));
-  const std::set<std::string> special =
-      readsOf(macro.body, {"caller", "kwargs", "varargs"});
-  std::set<std::string> parameters;
-  for (const Expr *parameter : macro.parameters)
-    parameters.insert(parameter->text);
-  if (special.count("caller")) {
-    macro.explicitCaller = parameters.count("caller") != 0;
-    if (!macro.explicitCaller)
-      macro.caller = inner.parameter("caller");
-    for (size_t i = 0; macro.explicitCaller && i < macro.parameters.size(); ++i)
-      if (macro.parameters[i]->text == "caller" &&
-          i + macro.defaults.size() < macro.parameters.size())
-        return syntaxError(line, "a parameter 'caller' needs a default");
-  }
-  if (special.count("kwargs") && !parameters.count("kwargs"))
-    macro.named = inner.parameter("kwargs");
-  if (special.count("varargs") && !parameters.count("varargs"))
-    macro.unnamed = inner.parameter("varargs");
+// In the body of a function, which that of a generation is too, jinja2 knows
+// three more names.
+absl::Status Resolver::checkFunctionBody(const Body &body, int line,
+                                         absl::Span<Expr *const> parameters) {
+  std::set<std::string> special = {"caller", "kwargs", "varargs"};
+  for (const Expr *parameter : parameters)
+    special.erase(parameter->text);
+  special = readsOf(body, special);
+  return special.empty()
+             ? absl::OkStatus()
+             : refusal(line, absl::StrCat("'", *special.begin(),
+                                          "' in a macro is not supported; "
+                                          "give it a parameter"));
+}
+
+absl::Status Resolver::resolveMacro(MacroNode &macro, const Symbols &symbols) {
+  Symbols inner = symbols.inner(&macro.slots);
   LLAMAC_RETURN_IF_ERROR(analyzeMacro(macro, inner));
   macro.scope = inner.scope();
   for (Expr *parameter : macro.parameters)
@@ -400,10 +373,9 @@ absl::Status Resolver::resolveMacro(MacroNode &macro, int line,
 
 absl::Status Resolver::resolveFor(Stmt &stmt, const Symbols &symbols,
                                   bool soft) {
-  FrameLayout *const own = stmt.recursive ? &stmt.layout : nullptr;
-  Symbols body = symbols.inner(own);
-  Symbols otherwise = symbols.inner(own);
-  if (stmt.recursive || !readsOf(stmt.body, {"loop"}).empty())
+  Symbols body = symbols.inner();
+  Symbols otherwise = symbols.inner();
+  if (!readsOf(stmt.body, {"loop"}).empty())
     stmt.loopSlot = body.parameter("loop");
   analyze(stmt.target, body, true);
   LLAMAC_RETURN_IF_ERROR(analyze(stmt.body, body));
@@ -426,7 +398,7 @@ absl::Status Resolver::resolveFor(Stmt &stmt, const Symbols &symbols,
   if (stmt.test) {
     // The test has variables of its own: it may be ahead of the body.
     stmt.testTarget = clone(stmt.target);
-    Symbols test = symbols.inner(own);
+    Symbols test = symbols.inner();
     analyze(stmt.testTarget, test, true);
     analyze(stmt.test, test);
     stmt.testScope = test.scope();
@@ -446,8 +418,9 @@ absl::Status Resolver::resolve(Stmt &stmt, const Symbols &symbols, bool soft) {
   case StmtKind::Set:
     LLAMAC_RETURN_IF_ERROR(resolve(stmt.value, symbols, soft));
     return resolve(stmt.target, symbols, soft);
-  case StmtKind::SetBlock:
-  case StmtKind::FilterBlock: {
+  case StmtKind::Block: {
+    if (!stmt.target && !stmt.value)
+      LLAMAC_RETURN_IF_ERROR(checkFunctionBody(stmt.body, stmt.line, {}));
     Symbols inner = symbols.inner();
     LLAMAC_RETURN_IF_ERROR(analyze(stmt.body, inner));
     analyze(stmt.value, inner);
@@ -464,25 +437,11 @@ absl::Status Resolver::resolve(Stmt &stmt, const Symbols &symbols, bool soft) {
       LLAMAC_RETURN_IF_ERROR(resolve(body, symbols, true));
     }
     return resolve(stmt.otherwise, symbols, true);
-  case StmtKind::With: {
-    Symbols inner = symbols.inner();
-    for (Expr *target : stmt.targets)
-      analyze(target, inner);
-    LLAMAC_RETURN_IF_ERROR(analyze(stmt.body, inner));
-    stmt.scope = inner.scope();
-    for (Expr *value : stmt.values)
-      LLAMAC_RETURN_IF_ERROR(resolve(value, symbols, soft));
-    for (Expr *target : stmt.targets)
-      LLAMAC_RETURN_IF_ERROR(resolve(target, inner, false));
-    return resolve(stmt.body, inner, false);
-  }
   case StmtKind::Macro:
-    LLAMAC_RETURN_IF_ERROR(resolveMacro(*stmt.macro, stmt.line, symbols));
+    LLAMAC_RETURN_IF_ERROR(
+        checkFunctionBody(stmt.macro->body, stmt.line, stmt.macro->parameters));
+    LLAMAC_RETURN_IF_ERROR(resolveMacro(*stmt.macro, symbols));
     return resolve(stmt.target, symbols, soft);
-  case StmtKind::CallBlock:
-  case StmtKind::Generation:
-    LLAMAC_RETURN_IF_ERROR(resolveMacro(*stmt.macro, stmt.line, symbols));
-    return resolve(stmt.value, symbols, soft);
   case StmtKind::Break:
   case StmtKind::Continue:
     return absl::OkStatus();

@@ -8,144 +8,20 @@
 
 #include "text/templates/Text.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/charconv.h"
-#include "absl/strings/match.h"
+#include "runtime/base/Status.h"
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 
 #include <utf8proc.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <limits>
 
 namespace llamac::chat {
 
-namespace {
-
-struct CodeRange {
-  int32_t first, last;
-};
-
-struct CodeMapping {
-  int32_t code;
-  int32_t to[3];
-};
-
-#include "text/templates/CaseTables.inc"
-
-template <size_t N> bool isIn(const CodeRange (&ranges)[N], int32_t code) {
-  for (const CodeRange &range : ranges)
-    if (code >= range.first && code <= range.last)
-      return true;
-  return false;
+static utf8proc_category_t category(int32_t code) {
+  return utf8proc_category(code);
 }
-
-utf8proc_category_t category(int32_t code) { return utf8proc_category(code); }
-
-// Of `code` whose mapping is in `table`, or else `simple`.
-template <size_t N>
-void append(const CodeMapping (&table)[N], int32_t code, int32_t simple,
-            std::string &to) {
-  if (code >= 0x80)
-    for (const CodeMapping &mapping : table)
-      if (mapping.code == code) {
-        for (const int32_t mapped : mapping.to)
-          if (mapped != 0)
-            encode(mapped, to);
-        return;
-      }
-  encode(simple, to);
-}
-
-void appendUpper(int32_t code, std::string &to) {
-  append(longUpper, code, utf8proc_toupper(code), to);
-}
-
-void appendTitle(int32_t code, std::string &to) {
-  append(longTitle, code, utf8proc_totitle(code), to);
-}
-
-bool isCased(int32_t code) {
-  return isUpper(code) || isLower(code) || isTitle(code);
-}
-
-// Unicode's Case_Ignorable: marks, modifiers, and what is inside of words.
-bool isCaseIgnorable(int32_t code) {
-  switch (category(code)) {
-  case UTF8PROC_CATEGORY_MN:
-  case UTF8PROC_CATEGORY_ME:
-  case UTF8PROC_CATEGORY_CF:
-  case UTF8PROC_CATEGORY_LM:
-  case UTF8PROC_CATEGORY_SK:
-    return true;
-  default:
-    break;
-  }
-  for (const int32_t inWord :
-       {0x27, 0x2e, 0x3a, 0xb7, 0x387, 0x55f, 0x5f4, 0x2018, 0x2019, 0x2024,
-        0x2027, 0xfe13, 0xfe52, 0xfe55, 0xff07, 0xff0e, 0xff1a})
-    if (code == inWord)
-      return true;
-  return false;
-}
-
-constexpr int32_t capitalSigma = 0x3a3;
-constexpr int32_t finalSigma = 0x3c2;
-constexpr int32_t dottedI = 0x130;
-
-// Whether the capital sigma at [begin, end) of `text` ends a word: a letter is
-// before it and none after it.
-bool endsWord(absl::string_view text, size_t begin, size_t end) {
-  bool follows = false;
-  for (size_t at = begin; at > 0;) {
-    do
-      --at;
-    while ((static_cast<uint8_t>(text[at]) & 0xc0) == 0x80);
-    size_t next = at;
-    const int32_t code = decode(text, next);
-    if (isCaseIgnorable(code))
-      continue;
-    follows = isCased(code);
-    break;
-  }
-  if (!follows)
-    return false;
-  while (end < text.size()) {
-    const int32_t code = decode(text, end);
-    if (!isCaseIgnorable(code))
-      return !isCased(code);
-  }
-  return true;
-}
-
-// The code point of `text` at [begin, end) in lower case.
-void appendLower(absl::string_view text, size_t begin, size_t end, int32_t code,
-                 std::string &to) {
-  if (code == capitalSigma && endsWord(text, begin, end))
-    encode(finalSigma, to);
-  else if (code == dottedI)
-    to += "i\xcc\x87";
-  else
-    encode(utf8proc_tolower(code), to);
-}
-
-// Digits with single underscores between them.
-std::optional<std::string> withoutUnderscores(absl::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_')
-      plain += text[i];
-    else if (i == 0 || i + 1 == text.size() ||
-             !absl::ascii_isxdigit(text[i - 1]) ||
-             !absl::ascii_isxdigit(text[i + 1]))
-      return std::nullopt;
-  }
-  return plain;
-}
-
-} // namespace
 
 bool isUtf8(absl::string_view text) {
   for (size_t at = 0; at < text.size();) {
@@ -199,26 +75,7 @@ bool isSpace(int32_t code) {
                            code == 0x2028 || code == 0x2029));
 }
 
-bool isAlpha(int32_t code) {
-  const utf8proc_category_t kind = category(code);
-  return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
-}
 bool isDecimal(int32_t code) { return category(code) == UTF8PROC_CATEGORY_ND; }
-bool isDigit(int32_t code) {
-  return isDecimal(code) || isIn(otherDigits, code);
-}
-bool isNumeric(int32_t code) {
-  const utf8proc_category_t kind = category(code);
-  return (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO) ||
-         isIn(otherNumbers, code);
-}
-bool isUpper(int32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_LU || isIn(otherUpper, code);
-}
-bool isLower(int32_t code) {
-  return category(code) == UTF8PROC_CATEGORY_LL || isIn(otherLower, code);
-}
-bool isTitle(int32_t code) { return category(code) == UTF8PROC_CATEGORY_LT; }
 
 bool isPrintable(int32_t code) {
   switch (category(code)) {
@@ -237,93 +94,99 @@ bool isPrintable(int32_t code) {
   }
 }
 
-bool isIdentifier(absl::string_view text) {
-  bool first = true;
-  for (size_t at = 0; at < text.size(); first = false) {
-    const int32_t code = decode(text, at);
-    const utf8proc_category_t kind = category(code);
-    const bool starts =
-        code == '_' || isAlpha(code) || kind == UTF8PROC_CATEGORY_NL;
-    if (!starts &&
-        (first ||
-         !(kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC ||
-           kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_PC)))
-      return false;
-  }
-  return !text.empty();
+//===----------------------------------------------------------------------===//
+// Case
+//===----------------------------------------------------------------------===//
+
+// What the letter `code` is in upper or title case, when that is several: of
+// lower case, they are those of its case folding. None otherwise.
+static absl::Span<const int32_t> severalFolded(int32_t code,
+                                               int32_t (&folded)[8]) {
+  if (code < 0x80 || category(code) == UTF8PROC_CATEGORY_LU)
+    return {};
+  const utf8proc_ssize_t size = utf8proc_decompose_char(
+      code, folded, std::size(folded), UTF8PROC_CASEFOLD, nullptr);
+  return size > 1 ? absl::MakeConstSpan(folded, static_cast<size_t>(size))
+                  : absl::Span<const int32_t>();
 }
 
-std::string upper(absl::string_view text) {
-  std::string to;
-  for (size_t at = 0; at < text.size();)
-    appendUpper(decode(text, at), to);
-  return to;
-}
-
-std::string lower(absl::string_view text) {
+absl::StatusOr<std::string> upper(absl::string_view text) {
   std::string to;
   for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
     const int32_t code = decode(text, at);
-    appendLower(text, begin, at, code, to);
+    int32_t folded[8];
+    const absl::Span<const int32_t> several = severalFolded(code, folded);
+    for (const int32_t each : several)
+      encode(utf8proc_toupper(each), to);
+    if (several.empty())
+      encode(utf8proc_toupper(code), to);
   }
   return to;
 }
 
-std::string capitalize(absl::string_view text) {
+absl::StatusOr<std::string> lower(absl::string_view text) {
+  constexpr int32_t capitalSigma = 0x3a3, dottedI = 0x130;
   std::string to;
   for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
     const int32_t code = decode(text, at);
-    if (begin == 0)
-      appendTitle(code, to);
+    if (code == capitalSigma)
+      return usageError("the lower case of a capital sigma depends on its "
+                        "word, which is not supported");
+    if (code == dottedI)
+      to += "i\xcc\x87";
     else
-      appendLower(text, begin, at, code, to);
+      encode(utf8proc_tolower(code), to);
   }
   return to;
 }
 
-std::string title(absl::string_view text) {
+absl::StatusOr<std::string> capitalize(absl::string_view text) {
+  if (text.empty())
+    return std::string();
+  size_t at = 0;
+  const int32_t code = decode(text, at);
+  int32_t folded[8];
+  constexpr int32_t sharpS = 0xdf;
+  if (!severalFolded(code, folded).empty() &&
+      (code == sharpS || (utf8proc_totitle(code) == code &&
+                          category(code) != UTF8PROC_CATEGORY_LT)))
+    return usageError(absl::StrCat("the title case of '", text.substr(0, at),
+                                   "' is several letters, which is not "
+                                   "supported"));
   std::string to;
-  bool inWord = false;
+  encode(utf8proc_totitle(code), to);
+  LLAMAC_ASSIGN_OR_RETURN(const std::string rest, lower(text.substr(at)));
+  return to + rest;
+}
+
+absl::StatusOr<std::string> titleWords(absl::string_view text) {
+  std::string result;
+  const auto separates = [](int32_t code) {
+    return isSpace(code) || (code < 0x80 && strchr("-({[<", code) && code);
+  };
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
-    const int32_t code = decode(text, at);
-    if (inWord)
-      appendLower(text, begin, at, code, to);
-    else
-      appendTitle(code, to);
-    inWord = isCased(code);
+    if (separates(decode(text, at))) {
+      absl::StrAppend(&result, text.substr(begin, at - begin));
+      continue;
+    }
+    size_t end = at;
+    for (size_t next = at; next < text.size(); end = next)
+      if (separates(decode(text, next)))
+        break;
+    LLAMAC_ASSIGN_OR_RETURN(const std::string initial,
+                            upper(text.substr(begin, at - begin)));
+    LLAMAC_ASSIGN_OR_RETURN(const std::string rest,
+                            lower(text.substr(at, end - at)));
+    absl::StrAppend(&result, initial, rest);
+    at = end;
   }
-  return to;
+  return result;
 }
 
-std::string swapCase(absl::string_view text) {
-  std::string to;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const int32_t code = decode(text, at);
-    if (isUpper(code))
-      appendLower(text, begin, at, code, to);
-    else if (isLower(code))
-      appendUpper(code, to);
-    else
-      encode(code, to);
-  }
-  return to;
-}
-
-std::string foldCase(absl::string_view text) {
-  utf8proc_uint8_t *made = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t *>(text.data()),
-      static_cast<utf8proc_ssize_t>(text.size()), &made,
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_CASEFOLD));
-  std::string folded(reinterpret_cast<const char *>(made),
-                     size < 0 ? 0 : static_cast<size_t>(size));
-  std::free(made);
-  return folded;
-}
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
 
 absl::string_view strip(absl::string_view text,
                         std::optional<absl::string_view> chars, bool left,
@@ -372,21 +235,12 @@ std::optional<std::string> replace(absl::string_view text,
                                    int64_t count, uint64_t limit) {
   std::string result;
   size_t at = 0;
-  while (count != 0) {
+  while (count-- != 0 && result.size() <= limit) {
     const size_t found = find(text, from, at);
-    if (found == absl::string_view::npos || result.size() > limit)
+    if (found == absl::string_view::npos)
       break;
-    --count;
-    absl::StrAppend(&result, text.substr(at, found - at));
-    absl::StrAppend(&result, to);
+    absl::StrAppend(&result, text.substr(at, found - at), to);
     at = found + from.size();
-    if (!from.empty())
-      continue;
-    if (at == text.size())
-      break;
-    const size_t begin = at;
-    decode(text, at);
-    absl::StrAppend(&result, text.substr(begin, at - begin));
   }
   if (result.size() > limit)
     return std::nullopt;
@@ -394,8 +248,7 @@ std::optional<std::string> replace(absl::string_view text,
   return result;
 }
 
-std::vector<absl::string_view> splitLines(absl::string_view text,
-                                          bool keepEnds) {
+std::vector<absl::string_view> splitLines(absl::string_view text) {
   std::vector<absl::string_view> lines;
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
@@ -406,92 +259,12 @@ std::vector<absl::string_view> splitLines(absl::string_view text,
       continue;
     if (code == '\r' && at < text.size() && text[at] == '\n')
       ++at;
-    lines.push_back(text.substr(begin, (keepEnds ? at : end) - begin));
+    lines.push_back(text.substr(begin, end - begin));
     begin = at;
   }
   if (begin < text.size())
     lines.push_back(text.substr(begin));
   return lines;
-}
-
-std::optional<double> parseFloat(absl::string_view text) {
-  const std::optional<std::string> plain =
-      withoutUnderscores(strip(text, std::nullopt, true, true));
-  if (!plain || plain->empty())
-    return std::nullopt;
-  absl::string_view number = *plain;
-  const bool negative = absl::ConsumePrefix(&number, "-");
-  if (!negative)
-    absl::ConsumePrefix(&number, "+");
-  double value = 0;
-  if (absl::EqualsIgnoreCase(number, "inf") ||
-      absl::EqualsIgnoreCase(number, "infinity")) {
-    value = std::numeric_limits<double>::infinity();
-  } else if (absl::EqualsIgnoreCase(number, "nan")) {
-    value = std::numeric_limits<double>::quiet_NaN();
-  } else {
-    if (number.find_first_not_of("0123456789.eE+-") !=
-            absl::string_view::npos ||
-        absl::StartsWith(number, "+") || absl::StartsWith(number, "-"))
-      return std::nullopt;
-    const char *const end = number.data() + number.size();
-    const absl::from_chars_result read =
-        absl::from_chars(number.data(), end, value);
-    if (read.ptr != end || read.ec == std::errc::invalid_argument)
-      return std::nullopt;
-    if (read.ec == std::errc::result_out_of_range)
-      value = value > 1 ? std::numeric_limits<double>::infinity() : 0;
-  }
-  return negative ? -value : value;
-}
-
-IntParse parseInt(absl::string_view text, int base, int64_t &value) {
-  text = strip(text, std::nullopt, true, true);
-  const bool negative = absl::ConsumePrefix(&text, "-");
-  if (!negative)
-    absl::ConsumePrefix(&text, "+");
-  for (const auto &[prefix, of] :
-       {std::pair("0x", 16), std::pair("0o", 8), std::pair("0b", 2)})
-    if ((base == 0 || base == of) && absl::StartsWithIgnoreCase(text, prefix)) {
-      text.remove_prefix(2);
-      absl::ConsumePrefix(&text, "_");
-      base = of;
-      break;
-    }
-  // A zero before other digits would be octal in other languages.
-  if (base == 0) {
-    if (text.size() > 1 && text[0] == '0' &&
-        text.find_first_not_of("0_") != absl::string_view::npos)
-      return IntParse::Malformed;
-    base = 10;
-  }
-  uint64_t sum = 0;
-  bool overflow = false, digits = false, underscore = false;
-  for (const char c : text) {
-    if (c == '_') {
-      if (!digits || underscore)
-        return IntParse::Malformed;
-      underscore = true;
-      continue;
-    }
-    const int digit = absl::ascii_isdigit(c) ? c - '0'
-                      : absl::ascii_isalpha(c)
-                          ? absl::ascii_tolower(c) - 'a' + 10
-                          : 99;
-    if (digit >= base)
-      return IntParse::Malformed;
-    digits = true;
-    underscore = false;
-    overflow |= __builtin_mul_overflow(sum, static_cast<uint64_t>(base), &sum);
-    overflow |= __builtin_add_overflow(sum, static_cast<uint64_t>(digit), &sum);
-  }
-  if (!digits || underscore)
-    return IntParse::Malformed;
-  const uint64_t most = static_cast<uint64_t>(INT64_MAX) + negative;
-  if (overflow || sum > most)
-    return IntParse::Overflow;
-  value = static_cast<int64_t>(negative ? 0 - sum : sum);
-  return IntParse::Ok;
 }
 
 } // namespace llamac::chat

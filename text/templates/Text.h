@@ -14,6 +14,7 @@
 #ifndef LLAMAC_TEXT_TEMPLATES_TEXT_H
 #define LLAMAC_TEXT_TEMPLATES_TEXT_H
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include <cstdint>
@@ -37,25 +38,19 @@ void encode(int32_t code, std::string &to);
 /// The byte at which code point `index` begins; the size when there are fewer.
 size_t byteOf(absl::string_view text, size_t index);
 
-/// Python's str.isspace, isalpha, isdigit, ... of one code point.
+/// Python's str.isspace, isdecimal and isprintable of one code point.
 bool isSpace(int32_t code);
-bool isAlpha(int32_t code);
 bool isDecimal(int32_t code);
-bool isDigit(int32_t code);
-bool isNumeric(int32_t code);
-bool isUpper(int32_t code);
-bool isLower(int32_t code);
-bool isTitle(int32_t code);
 bool isPrintable(int32_t code);
-bool isIdentifier(absl::string_view text);
 
-/// Python's str.upper, lower, capitalize, title, swapcase and casefold.
-std::string upper(absl::string_view text);
-std::string lower(absl::string_view text);
-std::string capitalize(absl::string_view text);
-std::string title(absl::string_view text);
-std::string swapCase(absl::string_view text);
-std::string foldCase(absl::string_view text);
+/// Python's str.upper, lower and capitalize; jinja2's `title`, whose words
+/// begin after spaces and -({[<. Errors: a capital sigma, whose lower case
+/// depends on its word; a first letter whose title case is several, as that of
+/// a ligature.
+absl::StatusOr<std::string> upper(absl::string_view text);
+absl::StatusOr<std::string> lower(absl::string_view text);
+absl::StatusOr<std::string> capitalize(absl::string_view text);
+absl::StatusOr<std::string> titleWords(absl::string_view text);
 
 /// Without the code points of `chars` (white space when there are none) at its
 /// beginning and its end.
@@ -67,21 +62,15 @@ absl::string_view strip(absl::string_view text,
 /// is not.
 size_t find(absl::string_view text, absl::string_view part, size_t from = 0);
 
-/// `text` with `to` for the first `count` of `from`, of all when negative; of
-/// an empty one before each code point and at the end. Fails, with nothing,
-/// where it would have more than `limit` bytes.
+/// `text` with `to` for the first `count` of `from`, which is not empty; for
+/// all when negative. Fails, with nothing, where it would have more than
+/// `limit` bytes.
 std::optional<std::string> replace(absl::string_view text,
                                    absl::string_view from, absl::string_view to,
                                    int64_t count, uint64_t limit);
 
 /// The lines of `text`, as Python's str.splitlines cuts them.
-std::vector<absl::string_view> splitLines(absl::string_view text,
-                                          bool keepEnds = false);
-
-/// Whether `text` is a number as Python's int() and float() read it.
-std::optional<double> parseFloat(absl::string_view text);
-enum class IntParse { Ok, Malformed, Overflow };
-IntParse parseInt(absl::string_view text, int base, int64_t &value);
+std::vector<absl::string_view> splitLines(absl::string_view text);
 
 } // namespace llamac::chat
 

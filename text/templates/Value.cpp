@@ -11,7 +11,6 @@
 #include "text/templates/Interpreter.h"
 #include "text/templates/Text.h"
 
-#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -40,7 +39,7 @@ absl::Status Heap::wouldFit(uint64_t count, uint64_t bytes) const {
   uint64_t product;
   if (__builtin_mul_overflow(count, bytes, &product) ||
       product > limits.memoryBytes - memory)
-    return tooMany("bytes of values", limits.memoryBytes);
+    return tooMany("bytes of text and values", limits.memoryBytes);
   return absl::OkStatus();
 }
 
@@ -67,145 +66,75 @@ absl::StatusOr<Value> Heap::dict(Kind kind) { return object(kind, Dict{}); }
 
 absl::Status Heap::set(const Value &dict, const Value &key,
                        const Value &value) {
-  LLAMAC_RETURN_IF_ERROR(checkKey(key));
+  std::optional<std::string> text = Dict::keyText(key);
+  if (!text)
+    return templateError(absl::StrCat("a ", typeName(key),
+                                      " as a key of a dict is not supported"));
   // As Hugging Face's namespaces, which keep Python's own names away.
-  if (dict.is(Kind::Namespace) && key.isString() &&
-      absl::StartsWith(key.text(), "_"))
+  if (dict.is(Kind::Namespace) && absl::StartsWith(*text, "s_"))
     return templateError(absl::StrCat("a namespace has no '",
                                       key.text().substr(0, 60),
                                       "': names begin with no underscore"));
-  LLAMAC_RETURN_IF_ERROR(reserve(4 * sizeof(Value)));
-  dict.dict().set(key, value);
+  LLAMAC_RETURN_IF_ERROR(spendBytes(text->size()));
+  LLAMAC_RETURN_IF_ERROR(reserve(4 * sizeof(Value) + text->size()));
+  Dict &into = dict.dict();
+  const auto [at, isNew] =
+      into.index.emplace(*std::move(text), into.entries.size());
+  if (isNew)
+    into.entries.emplace_back(key, value);
+  else
+    into.entries[at->second].second = value;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Value> Heap::generator(NextItem next) {
-  return object(Kind::Generator, Generator{std::move(next)});
+absl::StatusOr<Value> Heap::generator(Iterator *source, Iterator::Make make) {
+  Iterator made;
+  made.depth = source->depth + 1;
+  if (made.depth > limits.valueDepth)
+    return templateError("generators are nested too deeply");
+  made.source = source;
+  made.make = std::move(make);
+  return object(Kind::Generator, std::move(made));
 }
 
 //===----------------------------------------------------------------------===//
 // Dictionaries
 //===----------------------------------------------------------------------===//
 
-// `rest` is how many values a key may still have.
-static bool isHashable(const Value &value, int &rest) {
-  switch (value.kind()) {
-  case Kind::List:
-  case Kind::Dict:
-  case Kind::DictView:
-  case Kind::Missing:
-    return false;
-  case Kind::Tuple:
-    for (const Value &item : value.sequence().items) {
-      --rest;
-      if (rest < 0 || !isHashable(item, rest))
-        return false;
-    }
-    return true;
-  default:
-    return true;
-  }
-}
-
-static uint64_t keyBytes(const Value &key) {
+std::optional<std::string> Dict::keyText(const Value &key) {
   if (key.isString())
-    return key.text().size();
-  uint64_t bytes = 0;
-  if (key.is(Kind::Tuple))
-    for (const Value &item : key.sequence().items)
-      bytes += keyBytes(item);
-  return bytes;
-}
-
-absl::Status Heap::checkKey(const Value &key) {
-  int rest = 32;
-  if (!isHashable(key, rest))
-    return templateError(
-        absl::StrCat("a ", typeName(key), " cannot be a key of a dict"));
-  return spendBytes(keyBytes(key));
-}
-
-absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
-                                     const Value &key) {
-  LLAMAC_RETURN_IF_ERROR(heap.checkKey(key));
-  return dict.find(key);
-}
-
-static bool isIntegral(double value) {
-  return std::trunc(value) == value && std::fabs(value) < 0x1p63;
-}
-
-size_t KeyHash::operator()(const Value &key) const {
-  switch (key.kind()) {
-  case Kind::None:
-  case Kind::Undefined:
-    return static_cast<size_t>(key.kind());
-  case Kind::Bool:
-  case Kind::Int:
-    return absl::HashOf(key.integer());
-  case Kind::Float:
-    return isIntegral(key.real())
-               ? absl::HashOf(static_cast<int64_t>(key.real()))
-               : absl::HashOf(key.real());
-  case Kind::String:
-    return absl::HashOf(key.text());
-  case Kind::Tuple: {
-    size_t hash = 1;
-    for (const Value &item : key.sequence().items)
-      hash = absl::HashOf(hash, (*this)(item));
-    return hash;
-  }
-  default:
-    return absl::HashOf(key.address());
-  }
-}
-
-// As Python compares an int with a float: by their exact values.
-static int orderOf(const Value &a, const Value &b) {
-  static_assert(std::numeric_limits<long double>::digits >= 64);
-  const auto exact = [](const Value &value) {
-    return value.is(Kind::Float) ? static_cast<long double>(value.real())
-                                 : static_cast<long double>(value.integer());
-  };
-  const long double x = exact(a), y = exact(b);
-  return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
-}
-
-bool KeyEqual::operator()(const Value &a, const Value &b) const {
-  if (a.isNumber() && b.isNumber())
-    return orderOf(a, b) == 0;
-  if (a.kind() != b.kind())
-    return false;
-  if (a.isString())
-    return a.text() == b.text();
-  if (a.is(Kind::Tuple)) {
-    const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
-    if (x.size() != y.size())
-      return false;
-    for (size_t i = 0; i < x.size(); ++i)
-      if (!(*this)(x[i], y[i]))
-        return false;
-    return true;
-  }
-  return a.is(Kind::None) || a.isUndefined() || a.address() == b.address();
+    return absl::StrCat("s", key.text());
+  if (key.is(Kind::None))
+    return "n";
+  if (key.isInt())
+    return absl::StrCat("i", key.integer());
+  if (!key.is(Kind::Float))
+    return std::nullopt;
+  const double real = key.real();
+  return std::trunc(real) == real && std::fabs(real) < 0x1p63
+             ? absl::StrCat("i", static_cast<int64_t>(real))
+             : absl::StrCat("f", floatText(real));
 }
 
 const Value *Dict::find(const Value &key) const {
-  const auto at = index.find(key);
+  const std::optional<std::string> text = keyText(key);
+  const auto at = text ? index.find(*text) : index.end();
   return at == index.end() ? nullptr : &entries[at->second].second;
 }
 
 const Value *Dict::find(absl::string_view key) const {
-  String text{std::string(key), 0};
-  return find(Value::of(Kind::String, &text));
+  const auto at = index.find(absl::StrCat("s", key));
+  return at == index.end() ? nullptr : &entries[at->second].second;
 }
 
-void Dict::set(const Value &key, const Value &value) {
-  const auto [at, isNew] = index.emplace(key, entries.size());
-  if (isNew)
-    entries.emplace_back(key, value);
-  else
-    entries[at->second].second = value;
+absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
+                                     const Value &key) {
+  if (key.is(Kind::List) || key.is(Kind::Dict))
+    return templateError(
+        absl::StrCat("a ", typeName(key), " cannot be a key of a dict"));
+  LLAMAC_RETURN_IF_ERROR(
+      heap.spendBytes(key.isString() ? key.text().size() : 0));
+  return dict.find(key);
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,48 +146,12 @@ absl::Status templateError(absl::string_view message) {
 }
 
 absl::string_view typeName(const Value &value) {
-  switch (value.kind()) {
-  case Kind::Missing:
-  case Kind::Undefined:
-    return "undefined";
-  case Kind::None:
-    return "none";
-  case Kind::Bool:
-    return "bool";
-  case Kind::Int:
-    return "int";
-  case Kind::Float:
-    return "float";
-  case Kind::String:
-    return "str";
-  case Kind::List:
-    return "list";
-  case Kind::Tuple:
-    return "tuple";
-  case Kind::Dict:
-    return "dict";
-  case Kind::DictView:
-    return "view of a dict";
-  case Kind::Range:
-    return "range";
-  case Kind::Namespace:
-    return "namespace";
-  case Kind::Generator:
-    return "generator";
-  case Kind::Macro:
-    return "macro";
-  case Kind::Method:
-    return "method";
-  case Kind::Function:
-    return "function";
-  case Kind::Loop:
-    return "loop";
-  case Kind::Cycler:
-    return "cycler";
-  case Kind::Joiner:
-    return "joiner";
-  }
-  return "";
+  static constexpr absl::string_view names[] = {
+      "undefined",      "undefined", "none",      "bool",      "int",
+      "float",          "str",       "list",      "tuple",     "range",
+      "view of a dict", "dict",      "namespace", "generator", "macro",
+      "method",         "function",  "loop"};
+  return names[static_cast<size_t>(value.kind())];
 }
 
 absl::Status undefinedError(const Value &value) {
@@ -297,13 +190,11 @@ std::optional<int64_t> lengthOf(const Value &value) {
     return static_cast<int64_t>(value.string().length);
   case Kind::List:
   case Kind::Tuple:
+  case Kind::Range:
+  case Kind::View:
     return static_cast<int64_t>(value.sequence().items.size());
   case Kind::Dict:
     return static_cast<int64_t>(value.dict().entries.size());
-  case Kind::DictView:
-    return static_cast<int64_t>(value.view().dict->entries.size());
-  case Kind::Range:
-    return value.range().count;
   default:
     return std::nullopt;
   }
@@ -315,6 +206,23 @@ absl::Status tooDeep() {
 
 absl::Status integerOverflow() {
   return templateError("an integer of more than 64 bits");
+}
+
+std::optional<int> orderOf(const Value &a, const Value &b) {
+  if (a.isString() && b.isString()) {
+    const int sign = a.text().compare(b.text());
+    return sign < 0 ? -1 : sign > 0;
+  }
+  if (!a.isNumber() || !b.isNumber())
+    return std::nullopt;
+  // As Python compares an int with a float: by their exact values.
+  static_assert(std::numeric_limits<long double>::digits >= 64);
+  const auto exact = [](const Value &value) {
+    return value.is(Kind::Float) ? static_cast<long double>(value.real())
+                                 : static_cast<long double>(value.integer());
+  };
+  const long double x = exact(a), y = exact(b);
+  return x < y ? -1 : x > y;
 }
 
 static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
@@ -331,7 +239,8 @@ static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
     LLAMAC_RETURN_IF_ERROR(heap.spendBytes(a.text().size()));
     return a.text() == b.text();
   case Kind::List:
-  case Kind::Tuple: {
+  case Kind::Tuple:
+  case Kind::Range: {
     const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
     if (x.size() != y.size())
       return false;
@@ -358,15 +267,13 @@ static absl::StatusOr<bool> equalsAt(Heap &heap, const Value &a, const Value &b,
     }
     return true;
   }
-  case Kind::Range: {
-    const Range &x = a.range(), &y = b.range();
-    return x.count == y.count &&
-           (x.count == 0 ||
-            (x.start == y.start && (x.count == 1 || x.step == y.step)));
-  }
   case Kind::Undefined:
   case Kind::None:
     return true;
+  case Kind::View:
+  case Kind::Method: // Python makes one for each use, and compares what it has.
+    return templateError(
+        absl::StrCat("'==' compares no ", typeName(a), "; compare lists"));
   default:
     return a.address() == b.address();
   }
@@ -376,155 +283,265 @@ absl::StatusOr<bool> equals(Heap &heap, const Value &a, const Value &b) {
   return equalsAt(heap, a, b, 0);
 }
 
-// a < b is -1, equality 0, a > b is 1; 2 when neither.
-static absl::StatusOr<int> order(Heap &heap, absl::string_view op,
-                                 const Value &a, const Value &b, int depth) {
-  LLAMAC_RETURN_IF_ERROR(heap.spend(1));
-  if (depth > heap.limits.valueDepth)
-    return tooDeep();
-  if (a.isNumber() && b.isNumber())
-    return orderOf(a, b);
-  if (a.isString() && b.isString()) {
-    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(a.text().size()));
-    const int sign = a.text().compare(b.text());
-    return sign < 0 ? -1 : sign > 0;
-  }
-  if (a.isSequence() && a.kind() == b.kind()) {
-    const std::vector<Value> &x = a.sequence().items, &y = b.sequence().items;
-    for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
-      LLAMAC_ASSIGN_OR_RETURN(const bool same,
-                              equalsAt(heap, x[i], y[i], depth + 1));
-      if (!same)
-        return order(heap, op, x[i], y[i], depth + 1);
-    }
-    return x.size() < y.size() ? -1 : x.size() > y.size();
-  }
+absl::StatusOr<int> compareOrder(Heap &heap, absl::string_view op,
+                                 const Value &a, const Value &b) {
+  LLAMAC_RETURN_IF_ERROR(heap.spendBytes(a.isString() ? a.text().size() : 0));
+  if (const std::optional<int> order = orderOf(a, b))
+    return *order;
   for (const Value &value : {a, b})
     if (value.isUndefined())
       return undefinedError(value);
-  return templateError(absl::StrCat("'", op, "' compares no ", typeName(a),
-                                    " with ", typeName(b)));
-}
-
-absl::StatusOr<bool> compareOrder(Heap &heap, absl::string_view op,
-                                  const Value &a, const Value &b) {
-  LLAMAC_ASSIGN_OR_RETURN(const int sign, order(heap, op, a, b, 0));
-  if (op == "<")
-    return sign == -1;
-  if (op == "<=")
-    return sign == -1 || sign == 0;
-  if (op == ">")
-    return sign == 1;
-  return sign == 1 || sign == 0;
-}
-
-absl::Status stableSort(std::vector<size_t> &order, IndexLess less) {
-  const size_t size = order.size();
-  std::vector<size_t> merged(size);
-  for (size_t run = 1; run < size; run *= 2) {
-    for (size_t begin = 0; begin < size; begin += 2 * run) {
-      const size_t middle = std::min(begin + run, size);
-      const size_t end = std::min(middle + run, size);
-      size_t left = begin, right = middle;
-      for (size_t to = begin; to < end; ++to) {
-        bool takesRight = left == middle;
-        if (left < middle && right < end) {
-          LLAMAC_ASSIGN_OR_RETURN(takesRight, less(order[right], order[left]));
-        }
-        merged[to] = order[takesRight ? right++ : left++];
-      }
-    }
-    order.swap(merged);
-  }
-  return absl::OkStatus();
+  return templateError(absl::StrCat("'", op, "' of a ", typeName(a), " and a ",
+                                    typeName(b), " is not supported"));
 }
 
 //===----------------------------------------------------------------------===//
 // Iteration
 //===----------------------------------------------------------------------===//
 
-absl::StatusOr<NextItem> iterate(Heap &heap, const Value &value) {
-  using Item = absl::StatusOr<std::optional<Value>>;
-  // Items by their number, of which there are `count`.
-  const auto counted = [](size_t count, auto at) -> NextItem {
-    return [count, at, i = size_t{0}]() mutable -> Item {
-      if (i >= count)
+Iterator::Item Iterator::next(Heap &heap) {
+  while (true) {
+    LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+    if (!source) {
+      if (at == items->size())
         return std::nullopt;
-      return at(i++);
-    };
-  };
+      return (*items)[at++];
+    }
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item,
+                            source->next(heap));
+    if (!item)
+      return item;
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> made, make(*item));
+    if (made)
+      return made;
+  }
+}
+
+absl::StatusOr<Iterator *> iterate(Heap &heap, const Value &value) {
+  Value list = value;
   switch (value.kind()) {
-  case Kind::Undefined:
-    return NextItem([]() -> Item { return std::nullopt; });
+  case Kind::Generator:
+    return &value.generator();
   case Kind::List:
-  case Kind::Tuple: {
-    const Sequence *const sequence = &value.sequence();
-    return counted(sequence->items.size(),
-                   [sequence](size_t i) -> Item { return sequence->items[i]; });
+  case Kind::Tuple:
+  case Kind::Range:
+  case Kind::View:
+    break;
+  case Kind::Undefined: {
+    LLAMAC_ASSIGN_OR_RETURN(list, heap.list({}));
+    break;
   }
-  case Kind::String:
-    return NextItem([&heap, text = value.text()]() mutable -> Item {
-      if (text.empty())
-        return std::nullopt;
-      size_t at = 0;
+  case Kind::String: {
+    std::vector<Value> characters;
+    const absl::string_view text = value.text();
+    for (size_t at = 0; at < text.size();) {
+      const size_t begin = at;
       decode(text, at);
-      std::string character(text.substr(0, at));
-      text.remove_prefix(at);
-      LLAMAC_ASSIGN_OR_RETURN(const Value item,
-                              heap.string(std::move(character)));
-      return item;
-    });
-  case Kind::Dict:
-  case Kind::DictView: {
-    const bool whole = value.is(Kind::Dict);
-    const Dict *const dict = whole ? &value.dict() : value.view().dict;
-    const DictView::Part part =
-        whole ? DictView::Part::Keys : value.view().part;
-    return counted(dict->entries.size(), [&heap, dict, part](size_t i) -> Item {
-      const auto &[key, mapped] = dict->entries[i];
-      if (part == DictView::Part::Keys)
-        return key;
-      if (part == DictView::Part::Values)
-        return mapped;
-      LLAMAC_ASSIGN_OR_RETURN(const Value item, heap.tuple({key, mapped}));
-      return item;
-    });
+      LLAMAC_ASSIGN_OR_RETURN(
+          const Value character,
+          heap.string(std::string(text.substr(begin, at - begin))));
+      characters.push_back(character);
+    }
+    LLAMAC_ASSIGN_OR_RETURN(list, heap.list(std::move(characters)));
+    break;
   }
-  case Kind::Range: {
-    const Range *const range = &value.range();
-    return counted(static_cast<size_t>(range->count),
-                   [range](size_t i) -> Item {
-                     return range->at(static_cast<int64_t>(i));
-                   });
-  }
-  case Kind::Generator: {
-    Generator *const generator = &value.generator();
-    return NextItem([&heap, generator]() -> Item {
-      // A generator may take its items from another, and so on.
-      if (heap.generators >= heap.limits.valueDepth)
-        return templateError("generators are nested too deeply");
-      ++heap.generators;
-      Item item = generator->next();
-      --heap.generators;
-      return item;
-    });
+  case Kind::Dict: {
+    std::vector<Value> keys;
+    for (const auto &[key, mapped] : value.dict().entries)
+      keys.push_back(key);
+    LLAMAC_ASSIGN_OR_RETURN(list, heap.list(std::move(keys)));
+    break;
   }
   default:
     return templateError(
         absl::StrCat("'", typeName(value), "' object is not iterable"));
   }
+  Iterator made;
+  made.items = &list.sequence().items;
+  LLAMAC_ASSIGN_OR_RETURN(const Value iterator,
+                          heap.object(Kind::Generator, std::move(made)));
+  return &iterator.generator();
 }
 
 absl::StatusOr<std::vector<Value>> items(Heap &heap, const Value &value) {
-  LLAMAC_ASSIGN_OR_RETURN(const NextItem next, iterate(heap, value));
+  LLAMAC_ASSIGN_OR_RETURN(Iterator *const iterator, iterate(heap, value));
   std::vector<Value> all;
   while (true) {
-    LLAMAC_RETURN_IF_ERROR(heap.spend(1));
-    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item, next());
+    LLAMAC_ASSIGN_OR_RETURN(const std::optional<Value> item,
+                            iterator->next(heap));
     if (!item)
       return all;
     all.push_back(*item);
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string floatText(double value) {
+  // The shortest digits that read back as the value: d.dde+x.
+  char buffer[32];
+  int precision = 0;
+  do
+    std::snprintf(buffer, sizeof(buffer), "%.*e", precision, value);
+  while (std::strtod(buffer, nullptr) != value && ++precision < 17);
+  const absl::string_view shortest(buffer);
+  const size_t e = shortest.find('e');
+  std::string digits;
+  for (const char c : shortest.substr(0, e))
+    if (c >= '0' && c <= '9')
+      digits += c;
+  const int exponent = std::atoi(buffer + e + 1);
+  std::string text = std::signbit(value) ? "-" : "";
+  if (exponent < -4 || exponent >= 16) {
+    text += digits.substr(0, 1);
+    if (digits.size() > 1)
+      absl::StrAppend(&text, ".", digits.substr(1));
+    absl::StrAppend(&text, exponent < 0 ? "e-" : "e+",
+                    std::abs(exponent) < 10 ? "0" : "", std::abs(exponent));
+  } else if (exponent < 0) {
+    absl::StrAppend(&text, "0.", std::string(-exponent - 1, '0'), digits);
+  } else {
+    const size_t whole = static_cast<size_t>(exponent) + 1;
+    if (digits.size() <= whole)
+      absl::StrAppend(&text, digits, std::string(whole - digits.size(), '0'),
+                      ".0");
+    else
+      absl::StrAppend(&text, digits.substr(0, whole), ".",
+                      digits.substr(whole));
+  }
+  return text;
+}
+
+static void appendQuoted(absl::string_view text, std::string &to) {
+  const char quote = text.find('\'') != absl::string_view::npos &&
+                             text.find('"') == absl::string_view::npos
+                         ? '"'
+                         : '\'';
+  to += quote;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const int32_t code = decode(text, at);
+    char hex[12];
+    if (code == quote || code == '\\') {
+      to += '\\';
+      to += static_cast<char>(code);
+    } else if (code == '\n') {
+      to += "\\n";
+    } else if (code == '\r') {
+      to += "\\r";
+    } else if (code == '\t') {
+      to += "\\t";
+    } else if (isPrintable(code)) {
+      absl::StrAppend(&to, text.substr(begin, at - begin));
+    } else {
+      std::snprintf(hex, sizeof(hex),
+                    code < 0x100     ? "\\x%02x"
+                    : code < 0x10000 ? "\\u%04x"
+                                     : "\\U%08x",
+                    static_cast<unsigned>(code));
+      to += hex;
+    }
+  }
+  to += quote;
+}
+
+static absl::Status appendItems(Heap &heap, absl::Span<const Value> items,
+                                std::string &to, int depth) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0)
+      to += ", ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, items[i], to, depth));
+  }
+  return absl::OkStatus();
+}
+
+static absl::Status appendDict(Heap &heap, const Dict &dict, std::string &to,
+                               int depth) {
+  to += '{';
+  for (size_t i = 0; i < dict.entries.size(); ++i) {
+    if (i > 0)
+      to += ", ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, dict.entries[i].first, to, depth));
+    to += ": ";
+    LLAMAC_RETURN_IF_ERROR(appendRepr(heap, dict.entries[i].second, to, depth));
+  }
+  to += '}';
+  return absl::OkStatus();
+}
+
+absl::Status appendRepr(Heap &heap, const Value &value, std::string &to,
+                        int depth) {
+  if (depth > heap.limits.valueDepth)
+    return tooDeep();
+  LLAMAC_RETURN_IF_ERROR(heap.wouldFit(1, to.size()));
+  switch (value.kind()) {
+  case Kind::Undefined:
+    to += "Undefined";
+    return heap.spend(1);
+  case Kind::String:
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(value.text().size()));
+    to += value.string().markup ? "Markup(" : "";
+    appendQuoted(value.text(), to);
+    to += value.string().markup ? ")" : "";
+    return absl::OkStatus();
+  case Kind::List:
+    to += '[';
+    LLAMAC_RETURN_IF_ERROR(
+        appendItems(heap, value.sequence().items, to, depth + 1));
+    to += ']';
+    return heap.spend(1);
+  case Kind::Tuple:
+    to += '(';
+    LLAMAC_RETURN_IF_ERROR(
+        appendItems(heap, value.sequence().items, to, depth + 1));
+    to += value.sequence().items.size() == 1 ? ",)" : ")";
+    return heap.spend(1);
+  case Kind::Dict:
+    return appendDict(heap, value.dict(), to, depth + 1);
+  default:
+    return appendText(heap, value, to);
+  }
+}
+
+absl::Status appendText(Heap &heap, const Value &value, std::string &to) {
+  LLAMAC_RETURN_IF_ERROR(heap.spend(1));
+  switch (value.kind()) {
+  case Kind::Missing:
+  case Kind::Undefined:
+    return absl::OkStatus();
+  case Kind::None:
+    to += "None";
+    return absl::OkStatus();
+  case Kind::Bool:
+    to += value.boolean() ? "True" : "False";
+    return absl::OkStatus();
+  case Kind::Int:
+    absl::StrAppend(&to, value.integer());
+    return absl::OkStatus();
+  case Kind::Float:
+    to += floatText(value.real());
+    return absl::OkStatus();
+  case Kind::String:
+    LLAMAC_RETURN_IF_ERROR(heap.spendBytes(value.text().size()));
+    absl::StrAppend(&to, value.text());
+    return absl::OkStatus();
+  case Kind::List:
+  case Kind::Tuple:
+  case Kind::Dict:
+    return appendRepr(heap, value, to);
+  default:
+    // Python shows most of them by their address.
+    return templateError(
+        absl::StrCat("the text of a ", typeName(value), " is not supported"));
+  }
+}
+
+absl::StatusOr<std::string> textOf(Heap &heap, const Value &value) {
+  std::string text;
+  LLAMAC_RETURN_IF_ERROR(appendText(heap, value, text));
+  return text;
 }
 
 } // namespace llamac::chat

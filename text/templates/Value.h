@@ -9,8 +9,7 @@
 // Values behave as Python's. They are small and copied; what they point to
 // belongs to the Heap of one rendering and lives as long as that, so that
 // values may refer to each other in any way and nothing is freed recursively.
-// All but namespaces, cyclers, joiners, generators and loops is immutable, as
-// in the sandbox.
+// All but namespaces, generators and loops is immutable, as in the sandbox.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +20,10 @@
 #include "text/templates/ChatTemplate.h"
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -45,31 +44,26 @@ enum class Kind : uint8_t {
   String,
   List,
   Tuple,
-  Dict,
-  DictView, ///< What keys(), values() and items() of a dictionary give.
   Range,
+  View, ///< What keys(), values() and items() of a dictionary give.
+  Dict,
   Namespace,
-  Generator,
+  Generator, ///< What map, select and others give: items, once.
   Macro,
   Method,
-  Function, ///< range, dict, raise_exception, ...
+  Function, ///< range, raise_exception, ...
   Loop,
-  Cycler,
-  Joiner,
 };
 
 struct String;
 struct Sequence;
 struct Dict;
-struct DictView;
-struct Range;
-struct Generator;
+struct Iterator;
 struct Macro;
 struct BoundMethod;
 struct Function;
 struct Loop;
-struct Cycler;
-struct Joiner;
+class Heap;
 
 class Value {
 public:
@@ -124,17 +118,14 @@ public:
 
   const String &string() const { return as<String>(); }
   absl::string_view text() const;
+  /// Of List, Tuple, Range and View.
   Sequence &sequence() const { return as<Sequence>(); }
   Dict &dict() const { return as<Dict>(); } ///< Of Dict and Namespace.
-  DictView &view() const { return as<DictView>(); }
-  Range &range() const { return as<Range>(); }
-  Generator &generator() const { return as<Generator>(); }
+  Iterator &generator() const { return as<Iterator>(); }
   Macro &macro() const { return as<Macro>(); }
   BoundMethod &method() const { return as<BoundMethod>(); }
   const Function &function() const { return as<Function>(); }
   Loop &loop() const { return as<Loop>(); }
-  Cycler &cycler() const { return as<Cycler>(); }
-  Joiner &joiner() const { return as<Joiner>(); }
 
 private:
   explicit Value(Kind kind) : kindOf(kind), i(0) {}
@@ -152,7 +143,7 @@ private:
 struct String {
   std::string bytes;
   size_t length;       ///< In code points.
-  bool markup = false; ///< What `safe` and `escape` return.
+  bool markup = false; ///< What `safe` returns: + escapes what it adds to it.
 
   bool isAscii() const { return length == bytes.size(); }
 };
@@ -163,39 +154,32 @@ struct Sequence {
   std::vector<Value> items;
 };
 
-/// Keys that are equal are one key: 1, 1.0 and true.
-struct KeyHash {
-  size_t operator()(const Value &key) const;
-};
-struct KeyEqual {
-  bool operator()(const Value &a, const Value &b) const;
-};
-
-/// In the order of insertion.
+/// In the order of insertion. Keys are strings, numbers and none; those that
+/// are equal are one key: 1, 1.0 and true.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
-  absl::flat_hash_map<Value, size_t, KeyHash, KeyEqual> index;
+  absl::flat_hash_map<std::string, size_t> index; ///< By keyText().
 
+  /// A text that only equal keys have, or nothing for what is no key.
+  static std::optional<std::string> keyText(const Value &key);
   const Value *find(const Value &key) const;
   const Value *find(absl::string_view key) const;
-  void set(const Value &key, const Value &value);
 };
 
-struct DictView {
-  enum class Part { Keys, Values, Items } part;
-  const Dict *dict;
-};
+/// Gives items one by one: those of a list, or what `make` makes of each item
+/// of another iterator, where nothing leaves it out.
+struct Iterator {
+  using Item = absl::StatusOr<std::optional<Value>>;
+  using Make = std::function<Item(const Value &)>;
 
-struct Range {
-  int64_t start, stop, step, count;
-  Value at(int64_t index) const { return Value::integer(start + index * step); }
-};
+  const std::vector<Value> *items = nullptr;
+  size_t at = 0;
+  Iterator *source = nullptr;
+  Make make;
+  int depth = 0; ///< Of sources.
 
-/// The next item, or nothing after the last.
-using NextItem = std::function<absl::StatusOr<std::optional<Value>>()>;
-
-struct Generator {
-  NextItem next;
+  /// The next item, or nothing after the last.
+  Item next(Heap &heap);
 };
 
 struct MacroNode;
@@ -209,27 +193,23 @@ struct Macro {
 struct CallArguments;
 class Interpreter;
 
-using NativeCall = absl::StatusOr<Value> (*)(Interpreter &, Value receiver,
+using NativeCall = absl::StatusOr<Value> (*)(Interpreter &, const Value &self,
                                              CallArguments &);
 
+/// A filter, a test, a method or a function.
 struct Function {
   const char *name;
   NativeCall call;
+  /// The names of its arguments; one without a name is "".
+  std::array<const char *, 4> parameters = {};
+  int required = 0;         ///< How many of them must be given.
+  bool isVariadic = false;  ///< It takes any, and looks at them itself.
+  bool takesMarkup = false; ///< The text may be what `safe` returned.
 };
 
 struct BoundMethod {
   Value receiver;
   const Function *function;
-};
-
-struct Cycler {
-  std::vector<Value> items;
-  size_t position = 0;
-};
-
-struct Joiner {
-  Value separator;
-  bool used = false;
 };
 
 /// Owns the values of a rendering, and counts what it costs.
@@ -258,8 +238,6 @@ public:
 
   /// Counts `bytes` that are kept, or are no more.
   absl::Status reserve(uint64_t bytes);
-  /// Counts the work for a key. Error: a value that cannot be one.
-  absl::Status checkKey(const Value &key);
   void release(uint64_t bytes) { memory -= bytes; }
 
   absl::StatusOr<Value> string(std::string text, bool markup = false);
@@ -275,7 +253,9 @@ public:
   /// Sets a key of a dictionary that is being made, or of a namespace. Error:
   /// a key that cannot be one.
   absl::Status set(const Value &dict, const Value &key, const Value &value);
-  absl::StatusOr<Value> generator(NextItem next);
+  /// An iterator over what `make` makes of the items of `source`. Error: too
+  /// many of them, each the source of the next.
+  absl::StatusOr<Value> generator(Iterator *source, Iterator::Make make);
   template <typename T> absl::StatusOr<Value> object(Kind kind, T made) {
     LLAMAC_RETURN_IF_ERROR(reserve(sizeof(T) + sizeof(Owned)));
     T *const kept = new T(std::move(made));
@@ -285,7 +265,6 @@ public:
   ~Heap();
 
   const ChatTemplateLimits limits;
-  int generators = 0; ///< That are making an item, one for the other.
 
 private:
   static absl::Status tooMany(absl::string_view what, uint64_t limit);
@@ -319,22 +298,20 @@ std::optional<int64_t> lengthOf(const Value &value);
 /// Python's ==.
 absl::StatusOr<bool> equals(Heap &heap, const Value &a, const Value &b);
 
-/// Python's a < b for `op` "<", and the like.
-absl::StatusOr<bool> compareOrder(Heap &heap, absl::string_view op,
-                                  const Value &a, const Value &b);
+/// -1 when a < b in Python, 0 when they are equal, else 1; nothing for what is
+/// not two numbers or two texts.
+std::optional<int> orderOf(const Value &a, const Value &b);
 
-/// What `dict` has for `key`, or null. Error: a value that is no key; so is a
-/// tuple of more than 32 values in all.
+/// The same, with an error that `op` does not compare them.
+absl::StatusOr<int> compareOrder(Heap &heap, absl::string_view op,
+                                 const Value &a, const Value &b);
+
+/// What `dict` has for `key`, or null. Error: a list or dictionary as a key.
 absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
                                      const Value &key);
 
-/// Sorts `order`, indices, by a `less` of two that may fail: merges sorted
-/// runs, so equal ones keep their order and no `less` leads out of bounds.
-using IndexLess = absl::FunctionRef<absl::StatusOr<bool>(size_t, size_t)>;
-absl::Status stableSort(std::vector<size_t> &order, IndexLess less);
-
-/// Python's iter(): what gives the items one by one. Error: not iterable.
-absl::StatusOr<NextItem> iterate(Heap &heap, const Value &value);
+/// Python's iter(). Error: not iterable.
+absl::StatusOr<Iterator *> iterate(Heap &heap, const Value &value);
 /// All items of `value`.
 absl::StatusOr<std::vector<Value>> items(Heap &heap, const Value &value);
 

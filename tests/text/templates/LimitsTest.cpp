@@ -44,7 +44,7 @@ TEST(ChatLimits, SyntaxThatIsNestedTooDeeply) {
         "{{ 1" + repeat(" + 1", many) + " }}",
         "{{ " + repeat("not ", many) + "1 }}",
         "{{ " + repeat("-", many) + "1 }}", "{{ x" + repeat(".x", many) + " }}",
-        "{{ 1" + repeat("|abs", many) + " }}", "{{ " + repeat("[", many),
+        "{{ 1" + repeat("|int", many) + " }}", "{{ " + repeat("[", many),
         repeat("{% if x %}", many) + repeat("{% endif %}", many),
         repeat("{% for x in y %}", many)})
     EXPECT_THAT(errorOf(source, ExitCode::BadFile),
@@ -52,20 +52,16 @@ TEST(ChatLimits, SyntaxThatIsNestedTooDeeply) {
 }
 
 TEST(ChatLimits, CallsThatAreNestedTooDeeply) {
-  for (const char *source :
-       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-        "{% macro f() %}{% call f() %}{% endcall %}{{ caller }}{% endmacro %}"
-        "{{ f() }}",
-        "{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}"})
-    EXPECT_THAT(errorOf(source, ExitCode::Usage), HasSubstr("nested too"));
+  EXPECT_THAT(errorOf("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+                      ExitCode::Usage),
+              HasSubstr("nested too"));
 }
 
 TEST(ChatLimits, ValuesThatAreNestedTooDeeply) {
   const std::string nest = "{% set ns = namespace(x=[]) %}{% for i in "
                            "range(10000) %}{% set ns.x = [ns.x] %}{% endfor %}";
   for (const char *use :
-       {"{{ ns.x }}", "{{ ns.x | tojson }}", "{{ ns.x == [ns.x] }}",
-        "{% set ns.y = ns %}{{ ns }}"})
+       {"{{ ns.x }}", "{{ ns.x | tojson }}", "{{ ns.x == [ns.x] }}"})
     EXPECT_THAT(errorOf(nest + use, ExitCode::Usage),
                 HasSubstr("nested too deeply"));
   EXPECT_THAT(
@@ -78,13 +74,14 @@ TEST(ChatLimits, ValuesThatAreNestedTooDeeply) {
 
 TEST(ChatLimits, MoreThanTheMemory) {
   for (const char *source :
-       {"{{ 'a' * 10 ** 12 }}", "{{ [1] * 10 ** 12 }}",
-        "{{ ('a' * 100000) | replace('', 'b' * 10000) }}",
+       {"{{ 'a' * 1000000000000 }}", "{{ [1] * 1000000000000 }}",
+        "{{ ('a' * 100000) | replace('a', 'b' * 10000) }}",
         "{{ ('\\n' * 100000) | indent(100000, true, true) }}",
-        "{{ 'a'.center(10 ** 12) }}", "{{ 'a'.zfill(10 ** 12) }}",
+        "{% for i in range(100000) %}{{ 'a' * 100000 }}{% endfor %}",
         "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = "
         "ns.x ~ ns.x %}{% endfor %}"})
-    EXPECT_THAT(errorOf(source, ExitCode::Usage), HasSubstr("bytes of values"));
+    EXPECT_THAT(errorOf(source, ExitCode::Usage, {.memoryBytes = 1 << 24}),
+                HasSubstr("bytes of text and values"));
 }
 
 TEST(ChatLimits, MoreThanTheSteps) {
@@ -104,33 +101,31 @@ TEST(ChatLimits, MoreThanTheSteps) {
         "{% set ns = namespace(x=[]) %}{% for i in range(60) %}{% set ns.x = "
         "[ns.x, ns.x] %}{% endfor %}{{ ns.x == ns.x + [] }}",
         "{{ ('a' * 1000000).strip('b' * 1000000) }}", manyNames.c_str(),
-        longName.c_str(), "{{ ('a' * 1000000).rfind('b' ~ 'a' * 500000) }}"})
+        longName.c_str()})
     EXPECT_THAT(errorOf(source, ExitCode::Usage, {.steps = 1'000'000}),
                 HasSubstr("more than 1000000 steps"));
 }
 
-TEST(ChatLimits, MoreThanTheOutput) {
-  EXPECT_THAT(errorOf("{% for i in range(1000) %}{{ 'a' * 1000 }}{% endfor %}",
-                      ExitCode::Usage, {.outputBytes = 10'000}),
-              HasSubstr("more than 10000 bytes"));
+TEST(ChatLimits, TextThatIsDroppedAgainIsNotCounted) {
+  const auto parsed = ChatTemplate::parse(
+      "{% for i in range(100) %}{% set x %}{% for j in range(10) %}"
+      "{{ 'a' }}{% endfor %}{% endset %}{% endfor %}b",
+      {.memoryBytes = 200'000});
+  EXPECT_EQ(*parsed->render({}), "b");
 }
 
 TEST(ChatLimits, OtherNumbersThatAreTooLarge) {
   for (const auto &[source, message] :
-       {std::pair("{{ range(10 ** 9) }}", "a range of more than 100000"),
-        {"{{ '%999999999d' % 1 }}", "a width or precision"},
-        {"{{ '{:999999999}'.format(1) }}", "a width or precision"},
-        {"{{ strftime_now('%999999999d') }}", "too long"},
-        {"{{ 2 ** 63 }}", "64 bits"},
+       {std::pair("{{ range(1000000000) }}", "a range of more than 100000"),
+        {"{{ 9223372036854775807 * 2 }}", "64 bits"},
         {"{{ 9223372036854775807 + 1 }}", "64 bits"}})
     EXPECT_THAT(errorOf(source, ExitCode::Usage), HasSubstr(message));
 }
 
 TEST(ChatLimits, TextIsSearchedInLinearTime) {
   const auto parsed =
-      ChatTemplate::parse("{{ ('a' * 1000000).find('a' * 500000 ~ 'b') }}"
-                          "{{ 'a' * 500000 ~ 'b' in 'a' * 1000000 }}");
-  EXPECT_EQ(*parsed->render({}), "-1False");
+      ChatTemplate::parse("{{ 'a' * 500000 ~ 'b' in 'a' * 1000000 }}");
+  EXPECT_EQ(*parsed->render({}), "False");
 }
 
 TEST(ChatLimits, ATemplateThatIsTooLong) {

@@ -28,8 +28,8 @@ TOOLS = [
     "{{ ' (' ~ value.enum | join(', ') ~ ')' if value.enum }}\n{{ show(value, level + 1) if value.properties is defined }}"
     "{%- endfor -%}\n{%- endmacro -%}\n{%- for tool in tools or [] -%}\n"
     "{{ loop.index }}/{{ loop.length }} {{ tool['function']['name'] }}\n{{ show(tool.function.parameters) }}\n{%- endfor -%}\n",
-    "{% macro wrap(tag) %}<{{ tag }}>{{ caller() | indent(2, true) }}</{{ tag }}>{% endmacro %}"
-    "{% if tools %}{% call wrap('tools') %}{{ tools | map(attribute='function.name') | join('\\n') }}{% endcall %}{% endif %}",
+    "{% macro wrap(tag, text) %}<{{ tag }}>{{ text | indent(2, true) }}</{{ tag }}>{% endmacro %}"
+    "{% if tools %}{{ wrap('tools', tools | map(attribute='function.name') | join('\\n')) }}{% endif %}",
     "",
 ]
 TURN = [
@@ -41,7 +41,7 @@ TURN = [
     "{%- generation %}{{ text.split('</think>')[-1].lstrip('\\n') }}{% endgeneration -%}"
     "{{ '|' if not loop.last and loop.nextitem.role != message.role else ';' }}",
     "{% if message.role == 'tool' and (loop.first or loop.previtem.role != 'tool') %}<results>{% endif %}"
-    "{{ text | replace('\\n', ' ') }}{% filter upper %}{{ message.role[:1] }}{% endfilter %}{{ loop.cycle('-', '+') }}",
+    "{{ text | replace('\\n', ' ') }}{% filter upper %}{{ message.role[:1] }}{% endfilter %}{{ '-+'[loop.index0 % 2] }}",
 ]
 TEXT = [
     "{%- set text = message.content if message.content is string else message.content | default('', true) | string %}",

@@ -118,7 +118,7 @@ def actual(cases):
     """The results of our interpreter: {"text": ...} or {"error": ...}."""
     lines = "".join(json.dumps(case) + "\n" for case in cases)
     run = subprocess.run([RENDER], input=lines, capture_output=True, text=True, timeout=600)
-    results = [json.loads(line) for line in run.stdout.splitlines()]
+    results = [json.loads(line) for line in run.stdout.split("\n") if line]
     if run.returncode or len(results) != len(cases):
         raise AssertionError(f"ended with {run.returncode} at case {len(results)}: {run.stderr}")
     return results
