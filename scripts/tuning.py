@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Measures the gain of tuning on this machine: the tables of docs/autotuning.md.
 
-Each model is tuned twice, from an empty database and then again. Then llamac
+Each model is tuned twice, from an empty cache and then again. Then llamac
 bench --compare-untuned runs it with tuned configs and without, interleaved prompt
 by prompt and token by token. The speedup is the median over rounds, with three
 standard errors of it (at least 1 %).

@@ -11,24 +11,21 @@
 #include "engine/tuner/ModelRun.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/tuned/Trials.h"
 #include "tools/ServingBench.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sys/resource.h>
 #include <utility>
 
 namespace llamac {
-
-static double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Code and weights come into memory before anything is measured.
 static absl::StatusOr<std::unique_ptr<Engine>>
@@ -78,7 +75,7 @@ static absl::StatusOr<Point> measure(Engine &engine,
     prefill.push_back(prompt);
     decode.push_back(steps);
   }
-  return Point{batch, promptTokens, median(prefill), median(decode)};
+  return Point{batch, promptTokens, medianOf(prefill), medianOf(decode)};
 }
 
 /// `deviceBytes`: the memory that is taken of a device with its own; else 0.
@@ -146,6 +143,18 @@ struct Comparison {
 };
 
 } // namespace
+
+/// Adds a round to `trials`: the seconds of `work(untuned)` and `work(tuned)`,
+/// of which `work(first)` goes ahead.
+static absl::Status timeBoth(size_t first, Trials &trials,
+                             absl::FunctionRef<absl::Status(size_t)> work) {
+  std::array<std::optional<double>, 2> seconds;
+  for (const size_t which : {first, 1 - first}) {
+    LLAMAC_ASSIGN_OR_RETURN(seconds[which], timed([&] { return work(which); }));
+  }
+  trials.addRound(seconds);
+  return absl::OkStatus();
+}
 
 static absl::StatusOr<Comparison>
 compare(const std::array<std::shared_ptr<const Model>, 2> &models,

@@ -85,12 +85,10 @@ static std::string entryText(const std::string &name, const std::string &tuning,
 }
 
 static absl::StatusOr<std::string> entriesText(const Model &model,
-                                               TuningStore *store) {
+                                               const TuningStore &store) {
   const schema::PlanT &plan = model.plan();
-  TunedEntries tuned;
-  if (store) {
-    LLAMAC_ASSIGN_OR_RETURN(tuned, tunedEntries(plan, model.device(), *store));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(const TunedEntries tuned,
+                          tunedEntries(plan, model.device(), store));
   std::string text =
       absl::StrCat("device  ", model.device().identity(plan), "\n");
   for (const auto &program : plan.programs)
@@ -128,7 +126,8 @@ static std::string resultText(const ProgramResult &result) {
     text += choiceText(kernel.name, kernel);
   if (result.isDecided)
     text += choiceText("whole step", result.step);
-  if (const Trials::Ratio ratio = result.asUsed.ratioOf(1); ratio.rounds != 0)
+  if (const Trials::Ratio ratio = result.asUsed.trials.ratioOf(1);
+      ratio.rounds != 0)
     absl::StrAppendFormat(
         &text, "  %-44s %.3f of the time as compiled, noise %.1f %%%s\n",
         "as used", ratio.median, 100 * ratio.noise,
@@ -160,7 +159,7 @@ static Json resultJson(const ProgramResult &result) {
   program["context"] = result.context;
   program["decided"] = result.isDecided;
   program["skipped"] = result.skipped;
-  const Trials::Ratio asUsed = result.asUsed.ratioOf(1);
+  const Trials::Ratio asUsed = result.asUsed.trials.ratioOf(1);
   program["as_used"] = {{"ratio", asUsed.median},
                         {"noise", asUsed.noise},
                         {"rounds", asUsed.rounds}};
@@ -172,8 +171,8 @@ static Json resultJson(const ProgramResult &result) {
 
 static absl::Status tune(const std::shared_ptr<const Model> &model,
                          const TuneCommandOptions &options,
-                         const VariantCompiler *compiler, TuningStore &store,
-                         std::FILE *out) {
+                         const VariantCompiler *compiler,
+                         const TuningStore &store, std::FILE *out) {
   Progress progress(options.quiet);
   std::signal(SIGINT, interrupt);
   const double start = steadySeconds();
@@ -213,17 +212,18 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   const bool imports = !options.importFrom.empty();
   if (imports) {
     LLAMAC_ASSIGN_OR_RETURN(imported, importTuning(options.importFrom));
+    for (TuningEntry &entry : imported)
+      entry.imported = true;
   }
   const bool tunes =
       !imports && options.exportTo.empty() && !options.list && !options.explain;
-  // Before the time for a model is spent.
   LLAMAC_ASSIGN_OR_RETURN(const std::string path, tuningStorePath());
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
-                          tunes || imports
-                              ? TuningStore::open(path, printWarning)
-                              : TuningStore::openExisting(path));
+  const TuningStore store(path);
+  // What cannot be kept is said before the time for a model is spent.
+  if (tunes)
+    LLAMAC_RETURN_IF_ERROR(store.keep({}).status());
   if (imports) {
-    LLAMAC_ASSIGN_OR_RETURN(const int count, store->keep(imported));
+    LLAMAC_ASSIGN_OR_RETURN(const int count, store.keep(imported));
     printText(
         out, absl::StrCat(options.importFrom, ": ", count, " entries taken\n"));
   }
@@ -232,20 +232,16 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
     return usageError("model: expected a plan, model directory or .gguf file, "
                       "--import or --export, got none; see --help");
   if (tunes)
-    LLAMAC_RETURN_IF_ERROR(tune(model, options, compiler, *store, out));
+    LLAMAC_RETURN_IF_ERROR(tune(model, options, compiler, store, out));
   if (model && options.list)
     printText(out, candidatesText(model->plan()));
   if (model && options.explain) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::string text,
-                            entriesText(*model, store.get()));
+    LLAMAC_ASSIGN_OR_RETURN(const std::string text, entriesText(*model, store));
     printText(out, text);
   }
   if (options.exportTo.empty())
     return absl::OkStatus();
-  std::vector<TuningEntry> all;
-  if (store) {
-    LLAMAC_ASSIGN_OR_RETURN(all, store->entries());
-  }
+  LLAMAC_ASSIGN_OR_RETURN(const auto all, store.entries());
   return exportTuning(all, options.exportTo);
 }
 

@@ -53,11 +53,7 @@ planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
   const absl::StatusOr<std::string> path = tuningStorePath();
   if (!path.ok())
     return nullptr;
-  LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
-                          TuningStore::openExisting(*path));
-  if (!store)
-    return nullptr;
-  return tunedPlan(plan, device, *store, compiler);
+  return tunedPlan(plan, device, TuningStore(*path), compiler);
 }
 
 /// Makes the tuned plan the model's and loads its kernels; an error is a

@@ -17,12 +17,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace llamac {
-
-static schema::Operand arenaStart() {
-  return {schema::OperandKind::Arena, 0, 0};
-}
 
 /// The layer whose cache `launch` has as an operand; null when it has none.
 static const schema::Operand *poolOf(const schema::LaunchT &launch) {
@@ -39,37 +36,34 @@ readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size) {
   return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 
-absl::Status readLaunch(const schema::PlanT &plan,
-                        const schema::ProgramT &program,
-                        const schema::LaunchT &launch, const Engine &engine,
-                        StepMemory &memory, LaunchMemory &copy) {
+absl::StatusOr<LaunchMemory> readLaunch(const schema::ProgramT &program,
+                                        const schema::LaunchT &launch,
+                                        const Engine &engine,
+                                        StepMemory &memory) {
+  const schema::KernelT &kernel = *engine.model().plan().kernels[launch.kernel];
+  LaunchMemory copy;
   LLAMAC_ASSIGN_OR_RETURN(copy.arena,
-                          readMemory(memory, arenaStart(), program.arenaBytes));
-  const schema::KernelT &kernel = *plan.kernels[launch.kernel];
-  const auto workspace =
-      std::ranges::find(kernel.params, schema::ParamRole::Workspace);
-  if (workspace != kernel.params.end())
-    std::fill_n(
-        copy.arena.begin() +
-            static_cast<ptrdiff_t>(
-                launch.operands[workspace - kernel.params.begin()].offset()),
-        kernel.geometry->workspaceBytes *
-            static_cast<uint64_t>(maxRowsOf(launch, program)),
-        uint8_t{0});
-  copy.pool.clear();
+                          readMemory(memory, arenaAt(0), program.arenaBytes));
+  const size_t workspace =
+      std::ranges::find(kernel.params, schema::ParamRole::Workspace) -
+      kernel.params.begin();
+  if (workspace != kernel.params.size())
+    std::fill_n(&copy.arena[launch.operands[workspace].offset()],
+                kernel.geometry->workspaceBytes *
+                    static_cast<uint64_t>(maxRowsOf(launch, program)),
+                uint8_t{0});
   if (const schema::Operand *pool = poolOf(launch)) {
     LLAMAC_ASSIGN_OR_RETURN(
         copy.pool, readMemory(memory, *pool, engine.poolBytes(pool->index())));
   }
-  return absl::OkStatus();
+  return copy;
 }
 
 absl::Status writeLaunch(const schema::LaunchT &launch,
                          const LaunchMemory &from, StepMemory &memory) {
-  LLAMAC_RETURN_IF_ERROR(memory.write(arenaStart(), 0, from.arena));
-  if (const schema::Operand *pool = poolOf(launch))
-    LLAMAC_RETURN_IF_ERROR(memory.write(*pool, 0, from.pool));
-  return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(memory.write(arenaAt(0), 0, from.arena));
+  const schema::Operand *pool = poolOf(launch);
+  return pool ? memory.write(*pool, 0, from.pool) : absl::OkStatus();
 }
 
 static std::vector<float> valuesOf(DataType type,
@@ -85,18 +79,18 @@ static std::string compare(const std::vector<uint8_t> &before,
                            const std::vector<uint8_t> &got, DataType type,
                            double tolerance, const char *what) {
   if (tolerance == 0 || isBlockFormat(type)) {
-    const auto differ =
-        std::mismatch(expected.begin(), expected.end(), got.begin());
-    return differ.first == expected.end()
+    const auto differ = std::ranges::mismatch(expected, got).in1;
+    return differ == expected.end()
                ? ""
                : absl::StrCat(what, " differs from byte ",
-                              differ.first - expected.begin(), " on");
+                              differ - expected.begin(), " on");
   }
   // Written elements are compared as a whole and in parts, none of which may be
   // much worse.
   constexpr size_t partElements = 256;
   constexpr double partFactor = 16;
-  double error = 0, squares = 0, ofPart = 0, worst = 0;
+  std::vector<double> errors = {0}; // By part.
+  double squares = 1e-30;
   size_t count = 0;
   const std::vector<float> references = valuesOf(type, expected);
   const std::vector<float> values = valuesOf(type, got);
@@ -112,19 +106,17 @@ static std::string compare(const std::vector<uint8_t> &before,
     if (!std::isfinite(value))
       return absl::StrCat(what, " at byte ", at, ": expected ", reference,
                           ", got ", value);
-    const double difference = (value - reference) * (value - reference);
     if (count++ % partElements == 0)
-      ofPart = 0;
-    error += difference;
+      errors.push_back(0);
+    errors.back() += (value - reference) * (value - reference);
     squares += reference * reference;
-    ofPart += difference;
-    worst = std::max(worst, ofPart);
   }
   // Each of the two may be off by the tolerance, in opposite directions.
   const double allowed = 4 * tolerance;
   const double parts = std::max(1.0, static_cast<double>(count) / partElements);
-  const double ofAll = error / std::max(squares, 1e-30);
-  const double ofWorst = worst * parts / std::max(squares, 1e-30);
+  const double ofAll =
+      std::accumulate(errors.begin(), errors.end(), 0.0) / squares;
+  const double ofWorst = *std::ranges::max_element(errors) * parts / squares;
   if (ofAll <= allowed && ofWorst <= partFactor * allowed)
     return "";
   return absl::StrCat(what, ": a normalised mean squared error of ", ofAll,

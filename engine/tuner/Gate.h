@@ -10,10 +10,7 @@
 #define LLAMAC_ENGINE_TUNER_GATE_H
 
 #include "engine/step/Engine.h"
-#include "runtime/device/LaunchObserver.h"
-#include "runtime/plan/plan_generated.h"
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,16 +23,20 @@ struct LaunchMemory {
   std::vector<uint8_t> pool; ///< Empty for a launch that has none.
 };
 
+inline schema::Operand arenaAt(uint64_t offset) {
+  return {schema::OperandKind::Arena, 0, offset};
+}
+
 /// A copy of `size` bytes at `operand`.
 absl::StatusOr<std::vector<uint8_t>>
 readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size);
 
-/// Reads what `launch` of `program` may write into `copy`, but for its
-/// workspace, which blocks leave each other.
-absl::Status readLaunch(const schema::PlanT &plan,
-                        const schema::ProgramT &program,
-                        const schema::LaunchT &launch, const Engine &engine,
-                        StepMemory &memory, LaunchMemory &copy);
+/// What `launch` of `program` may write, but for its workspace, which blocks
+/// leave each other.
+absl::StatusOr<LaunchMemory> readLaunch(const schema::ProgramT &program,
+                                        const schema::LaunchT &launch,
+                                        const Engine &engine,
+                                        StepMemory &memory);
 
 /// Puts back what readLaunch() has read.
 absl::Status writeLaunch(const schema::LaunchT &launch,

@@ -12,9 +12,11 @@
 #include "engine/step/Engine.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
-#include "runtime/tuned/Trials.h"
 
-#include <array>
+#include "absl/functional/function_ref.h"
+
+#include <atomic>
+#include <memory>
 #include <vector>
 
 namespace llamac {
@@ -38,7 +40,8 @@ public:
   absl::Status decode(absl::Span<const int32_t> tokens);
 
 private:
-  absl::Status decodeGiven(absl::Span<const int32_t> tokens);
+  /// A step of these tokens in each sequence, without sampling.
+  absl::Status give(absl::Span<const int32_t> tokens);
 
   Engine &engine;
   int64_t batch;
@@ -54,23 +57,65 @@ template <typename Work> absl::StatusOr<double> timed(Work work) {
   return steadySeconds() - start;
 }
 
-/// Adds a round to `trials`, of two: the seconds of `work(0)` and `work(1)`, of
-/// which `work(first)` goes ahead.
-template <typename Work>
-absl::Status timeBoth(size_t first, Trials &trials, Work work) {
-  std::array<std::optional<double>, 2> seconds;
-  for (const size_t which : {first, 1 - first}) {
-    LLAMAC_ASSIGN_OR_RETURN(seconds[which], timed([&] { return work(which); }));
-  }
-  trials.addRound(seconds);
-  return absl::OkStatus();
-}
-
 /// Steps that are timed as one: where a device queues steps, enough to fill the
 /// queue.
 inline int64_t stepsOfTurn(const Model &model) {
   return model.samples() ? 16 : 1;
 }
+
+/// The end of some work, and whether its user wants one at once.
+struct Deadline {
+  double end;                    ///< On steadySeconds()'s clock.
+  const std::atomic<bool> *stop; ///< May be null.
+
+  bool isStopped() const { return stop && *stop; }
+  /// Whether `needed` more seconds are too many.
+  bool isOver(double needed = 0) const {
+    return isStopped() || steadySeconds() + needed > end;
+  }
+  /// That of a part of the time that is left.
+  Deadline share(double part) const {
+    const double now = steadySeconds();
+    return {now + part * (end - now), stop};
+  }
+};
+
+/// A step that makes the engine run one program: some sequences that have
+/// `before` tokens each get `tokens` more.
+struct StepPlan {
+  int64_t sequences = 1;
+  int64_t before = 0;
+  int64_t tokens = 1;
+};
+
+/// Steps of program number `program`: whole tiles and ragged ones, with and
+/// without a past, to compare variants; the last, of as many rows as the
+/// program takes, to time them. None when the plan keeps too few sequences, or
+/// has as many rows in the program before.
+std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program);
+
+/// Brings an engine to where a step would run its program.
+class StepRunner final : public LaunchObserver {
+public:
+  /// For the steps of all programs of `model`.
+  static absl::StatusOr<std::unique_ptr<StepRunner>>
+  create(const std::shared_ptr<const Model> &model);
+
+  /// Gives `work` the shape and memory of a step whose inputs, pages and
+  /// earlier tokens are in place; tokens stay for the next step. At `until`,
+  /// fewer tokens come before, which `step` then says.
+  using Work = absl::FunctionRef<absl::Status(const StepShape &, StepMemory &)>;
+  absl::Status run(StepPlan &step, Deadline until, Work work);
+
+  const Engine &of() const { return *engine; }
+
+  absl::Status before(const LaunchSite &site, StepMemory &memory) override;
+
+private:
+  std::unique_ptr<Engine> engine;
+  std::vector<Sequence> sequences; ///< Go before the engine does.
+  Work *pending = nullptr;         ///< For the step that runs.
+};
 
 } // namespace llamac
 

@@ -32,19 +32,25 @@ struct TuneOptions {
 
 /// A config that was tried.
 struct Candidate {
-  std::string config = {}; ///< Empty for the default.
-  KernelConfig kernel = {};
+  std::string config = {};                              ///< Empty: default.
+  KernelConfig kernel = {};                             ///< Of a kernel.
+  schema::Overlap overlap = schema::Overlap::FromStart; ///< Of a program.
   std::string rejected = {}; ///< Why; empty: it is not.
 };
 
 /// The candidates of a kernel, or of a program as a whole.
 struct Choice {
-  std::string name;
-  std::string tuning; ///< See schema::Kernel and schema::Program.
-  size_t number;      ///< In the plan.
+  std::string name = {};
+  std::string tuning = {}; ///< See schema::Kernel and schema::Program.
+  size_t number = 0;       ///< In the plan.
   std::vector<Candidate> candidates = {}; ///< The first is the default.
   size_t selected = 0;
   Trials trials = Trials(0); ///< Of launches, or steps.
+
+  bool has(size_t candidate) const {
+    return candidate < candidates.size() &&
+           candidates[candidate].rejected.empty();
+  }
 };
 
 struct ProgramResult {
@@ -55,12 +61,12 @@ struct ProgramResult {
   /// and these with other overlaps of launches.
   Choice step;
   std::vector<Choice> kernels = {}; ///< Those that have variants.
-  /// Where a device queues steps these are times of answers or prompts, with
-  /// the default configs and as tuned. A program that they do not show to be as
-  /// fast as tuned has its defaults back.
-  Trials asUsed = Trials(2);
-  bool isDecided =
-      false; ///< Else there was no time, and the store is unchanged.
+  /// Where a device queues steps: answers or prompts with the default configs
+  /// and as tuned. A program that they do not show to be as fast as tuned has
+  /// its defaults back.
+  Choice asUsed = {};
+  /// Else there was no time, and the store is unchanged.
+  bool isDecided = false;
 };
 
 /// Tunes the programs of `model`, which was loaded without tunings, and keeps
@@ -69,7 +75,7 @@ struct ProgramResult {
 /// is needed and there is none; those of the device with the default configs,
 /// and of the store.
 absl::StatusOr<std::vector<ProgramResult>>
-tuneModel(const std::shared_ptr<const Model> &model, TuningStore &store,
+tuneModel(const std::shared_ptr<const Model> &model, const TuningStore &store,
           const TuneOptions &options);
 
 } // namespace llamac

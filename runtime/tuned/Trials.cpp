@@ -16,8 +16,7 @@ namespace llamac {
 static constexpr double leastGain = 0.01;   ///< Worth a change.
 static constexpr double unknownNoise = 0.3; ///< Of fewer than leastRounds.
 
-/// 0 of no values.
-static double medianOf(std::vector<double> values) {
+double medianOf(std::vector<double> values) {
   if (values.empty())
     return 0;
   std::sort(values.begin(), values.end());
@@ -43,7 +42,7 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   for (size_t round = 0; round < rounds(); ++round) {
     const std::optional<double> &time = seconds[candidate][round];
     const std::optional<double> &otherTime = seconds[other][round];
-    if (time && otherTime)
+    if (time && otherTime && *otherTime > 0)
       ratios.push_back(*time / *otherTime);
   }
   const auto count = static_cast<double>(ratios.size());

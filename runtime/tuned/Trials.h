@@ -23,6 +23,9 @@
 
 namespace llamac {
 
+/// 0 of no values.
+double medianOf(std::vector<double> values);
+
 /// Seconds of candidates in rounds. Candidate 0 is in every round.
 class Trials {
 public:

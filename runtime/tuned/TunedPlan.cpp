@@ -28,18 +28,19 @@ std::string overlapConfig(schema::Overlap overlap) {
 
 absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
                                           const Device &device,
-                                          TuningStore &store) {
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<TuningEntry> entries,
-                          store.entries(device.identity(plan), plan.generator));
+                                          const TuningStore &store) {
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<TuningEntry> entries, store.entries());
+  const std::string identity = device.identity(plan);
   TunedEntries byKernel;
   for (TuningEntry &entry : entries)
-    byKernel[entry.kernel] = std::move(entry);
+    if (entry.device == identity && entry.generator == plan.generator)
+      byKernel[entry.kernel] = std::move(entry);
   return byKernel;
 }
 
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
-          TuningStore &store, const VariantCompiler *compiler) {
+          const TuningStore &store, const VariantCompiler *compiler) {
   const schema::PlanT &manifest = plan->plan();
   LLAMAC_ASSIGN_OR_RETURN(const TunedEntries tuned,
                           tunedEntries(manifest, device, store));

@@ -49,14 +49,14 @@ std::string overlapConfig(schema::Overlap overlap);
 using TunedEntries = std::map<std::string, TuningEntry>;
 absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
                                           const Device &device,
-                                          TuningStore &store);
+                                          const TuningStore &store);
 
 /// `plan` with the configs that `store` has for it on `device`; null when there
 /// are none. Errors: those of the store and of `compiler`; unsupported where
 /// one is needed and it is null.
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
-          TuningStore &store, const VariantCompiler *compiler);
+          const TuningStore &store, const VariantCompiler *compiler);
 
 } // namespace llamac
 

@@ -6,26 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A SQLite database of the fastest configs, by device, generator and kernel.
-// Any number of processes may read and write it at once, and any may be killed
-// at any moment. Nothing in it is executed: a config names a variant of a plan.
+// A JSON file of the fastest configs, by device, generator and kernel. Any
+// number of processes may read and write it at once, and any may be killed at
+// any moment. Nothing in it is executed: a config names a variant of a plan.
+//
+// The file is an object with "format", "llamac-tuning"; "version", 2; and
+// "entries", objects with the members of TuningEntry in snake_case. Exports for
+// other machines are such files, too.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_RUNTIME_TUNED_TUNINGSTORE_H
 #define LLAMAC_RUNTIME_TUNED_TUNINGSTORE_H
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "runtime/io/AtomicFile.h"
 
-#include <memory>
 #include <string>
 #include <vector>
-
-struct sqlite3;
 
 namespace llamac {
 
@@ -45,55 +42,41 @@ struct TuningEntry {
   friend bool operator==(const TuningEntry &, const TuningEntry &) = default;
 };
 
-/// For one thread at a time; a child process opens its own. Errors are of the
-/// memory kind and name the database in one line.
 class TuningStore {
 public:
-  /// For tuning: opens the database at `path`, made with its folder if it is
-  /// missing. One that is damaged, or no such database, is renamed to
-  /// `path`.damaged with a warning and begun anew. Error where the place cannot
-  /// be written to, or others hold their locks for more than five seconds.
-  static absl::StatusOr<std::unique_ptr<TuningStore>>
-  open(const std::string &path,
-       absl::FunctionRef<void(absl::string_view)> warn);
+  /// The file at `path`, which need not be there, in a folder that is.
+  explicit TuningStore(std::string path, FileCalls calls = FileCalls::system())
+      : path(std::move(path)), calls(std::move(calls)) {}
 
-  /// For reading: null when there is no database. Error when it cannot be read
-  /// for a second; damage is left to the next open().
-  static absl::StatusOr<std::unique_ptr<TuningStore>>
-  openExisting(const std::string &path);
+  /// All entries, in the order of their keys; none when there is no file.
+  /// Errors: those of importTuning().
+  absl::StatusOr<std::vector<TuningEntry>> entries() const;
 
-  /// The entries of `device` and `generator`, or all of them, in their order.
-  absl::StatusOr<std::vector<TuningEntry>>
-  entries(const std::string &device = "", const std::string &generator = "");
-
-  /// Keeps all of `entries`, in place of older ones for the same, and gives how
-  /// many were taken; after an error, none. An imported entry replaces only
-  /// imported ones. They stay if the process is killed after this returns.
-  absl::StatusOr<int> keep(absl::Span<const TuningEntry> entries);
+  /// Keeps `entries`, in place of older ones for the same, and gives how many
+  /// were taken. An imported entry replaces only imported ones. They stay if
+  /// the process is killed after this returns. A file that cannot be understood
+  /// is renamed to `path`.damaged, or .damaged-1 and so on, with a warning, and
+  /// begun anew. After an error, of the memory kind and with the path, the file
+  /// is as it was: it cannot be written, or others lock it for long.
+  absl::StatusOr<int> keep(absl::Span<const TuningEntry> entries) const;
 
 private:
-  explicit TuningStore(std::string path) : path(std::move(path)) {}
-
-  int openFile(int flags, int patience, bool &isEmpty);
-  int openTables();
-  absl::Status failure(absl::string_view task, int code) const;
+  absl::Status putAside(const absl::Status &why) const;
 
   std::string path;
-  std::shared_ptr<sqlite3> database;
+  FileCalls calls;
 };
 
-/// tuning.db in the user's cache folder, which is made when it is missing.
+/// tuning.json in the user's cache folder, which is made when it is missing.
 /// Errors are those of cacheFolder().
 absl::StatusOr<std::string> tuningStorePath();
 
-/// Writes `entries` to a file for other machines: a JSON object with "format",
-/// "llamac-tuning"; "version", 2; and "entries", objects with the members of
-/// TuningEntry but the last in snake_case.
+/// Writes `entries` to a file for other machines.
 absl::Status exportTuning(absl::Span<const TuningEntry> entries,
                           const std::string &file);
 
-/// The entries of such a file, of at most 64 MiB, as imported ones. Errors:
-/// badFile with file, place, expected and got; unsupported for another version.
+/// The entries of such a file, of at most 64 MiB. Errors: badFile with file,
+/// place, expected and got; unsupported for another version.
 absl::StatusOr<std::vector<TuningEntry>> importTuning(const std::string &file);
 
 } // namespace llamac

@@ -288,14 +288,6 @@ void prefixFile(Bytes bytes) {
 // Tunings
 //===----------------------------------------------------------------------===//
 
-/// The path of an unused database: its journals would be read with it.
-std::string tuningPath() {
-  for (const char *suffix : {"", "-journal", "-wal", "-shm", ".lock"})
-    std::remove(pathOf(std::string("tuning.db") + suffix).c_str());
-  return pathOf("tuning.db");
-}
-
-/// A database, or the JSON of an export.
 void tuning(Bytes bytes) {
   const auto imported = importTuning(asFile("tuning.json", bytes));
   if (check(imported.status())) {
@@ -304,11 +296,6 @@ void tuning(Bytes bytes) {
     const auto again = importTuning(copy);
     require(again.ok() && *again == *imported, "an export that reads back");
   }
-  const std::string path = tuningPath();
-  writeBytes(path, std::string(bytes));
-  const auto store = TuningStore::openExisting(path);
-  if (check(store.status()) && *store)
-    check((*store)->entries().status());
 }
 
 //===----------------------------------------------------------------------===//
@@ -468,15 +455,9 @@ Seeds tunings() {
   TuningEntry imported = measured;
   imported.kernel = "gemm";
   imported.imported = true;
-  const std::string path = tuningPath(), json = pathOf("tuning.json");
-  {
-    const auto store = TuningStore::open(path, [](absl::string_view) {});
-    require(store.ok() && (*store)->keep({measured, imported}).ok(),
-            "a database");
-  }
+  const std::string json = pathOf("tuning.json");
   require(exportTuning({measured, imported}, json).ok(), "an export");
-  return {std::string((*MappedFile::open(path))->text()),
-          std::string((*MappedFile::open(json))->text())};
+  return {std::string((*MappedFile::open(json))->text())};
 }
 
 struct Reader {

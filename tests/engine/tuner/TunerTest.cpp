@@ -13,7 +13,9 @@
 #include "tests/engine/toy/ToyModel.h"
 #include "tests/runtime/io/TestFiles.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace llamac {
 namespace {
@@ -35,11 +37,13 @@ public:
     for (const schema::VariantT *variant : variants)
       if (variant->symbol == "toyHashUncompiled")
         return internalError("not C++");
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     const auto code = plan->bytes(plan->plan().code.front()->section);
     return std::string(code.begin(), code.end());
   }
 
   absl::Status checked;
+  double seconds = 0; ///< That it takes.
 
 private:
   std::shared_ptr<const PlanReader> plan;
@@ -50,8 +54,7 @@ class TunerTest : public testing::Test {
 protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", cache.path("").c_str(), /*overwrite=*/1);
-    store = *TuningStore::open(*tuningStorePath(),
-                               [](absl::string_view) { ADD_FAILURE(); });
+    store.emplace(*tuningStorePath());
   }
 
   void make(const char *symbol, const std::vector<const char *> &variants,
@@ -108,7 +111,7 @@ protected:
   }
 
   TestDirectory cache;
-  std::unique_ptr<TuningStore> store;
+  std::optional<TuningStore> store;
   std::optional<toy::ToyPlanFile> file;
   std::optional<ToyCompiler> compiler;
 };
@@ -163,7 +166,7 @@ TEST_F(TunerTest, WhatIsSlowerAsAnswersRunGoesBackToTheDefaults) {
     SCOPED_TRACE(results[i].step.name);
     EXPECT_TRUE(results[i].isDecided);
     EXPECT_LT(results[i].kernels[0].trials.ratioOf(1).median, 0.9);
-    EXPECT_GT(results[i].asUsed.ratioOf(1).median, 1.1);
+    EXPECT_GT(results[i].asUsed.trials.ratioOf(1).median, 1.1);
     EXPECT_EQ(results[i].kernels[0].selected, 0U);
     EXPECT_EQ(results[i].step.selected, 0U);
   }
@@ -177,7 +180,7 @@ TEST_F(TunerTest, WhatIsFasterAsAnswersRunStays) {
   const auto results = tune();
   ASSERT_THAT(results, SizeIs(3));
   for (size_t i = 0; i < 2; ++i)
-    EXPECT_LT(results[i].asUsed.ratioOf(1).median, 0.9);
+    EXPECT_LT(results[i].asUsed.trials.ratioOf(1).median, 0.9);
   EXPECT_EQ(symbolOf(&*compiler), "toyHash");
 }
 
@@ -194,6 +197,19 @@ TEST_F(TunerTest, WithoutTimeNothingIsDecidedOrKept) {
   const std::atomic<bool> stop{true};
   EXPECT_THAT(tune({.compiler = &*compiler, .stop = &stop}), IsEmpty());
   EXPECT_THAT(*store->entries(), IsEmpty());
+}
+
+TEST_F(TunerTest, WhatHadNoTimeReplacesNothing) {
+  make("toyHashSlow", {"toyHash"});
+  // One program has a candidate of the kernel that all of them share.
+  compiler->seconds = 2;
+  const auto results = tune({.budget = 4, .compiler = &*compiler});
+  ASSERT_THAT(results, SizeIs(3));
+  EXPECT_EQ(results[0].kernels[0].selected, 1U);
+  for (size_t i = 1; i < 3; ++i)
+    EXPECT_THAT(results[i].kernels[0].candidates[1].rejected,
+                HasSubstr("no time was left"));
+  EXPECT_EQ(store->entries()->front().config, "toyHash");
 }
 
 TEST_F(TunerTest, WithoutACompilerTheDefaultsRun) {

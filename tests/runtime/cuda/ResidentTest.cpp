@@ -448,10 +448,8 @@ TEST_F(ResidentTest, ATunePassesItBy) {
   addKernel("toyHash2", {6, false, [](const HostLaunch &launch) {
                            runAll(toyHash, launch.operands, launch.last);
                          }});
-  const auto store =
-      TuningStore::open(*tuningStorePath(), [](absl::string_view) {});
-  ASSERT_TRUE(store.ok()) << store.status();
-  const auto results = tuneModel(model, **store, {.budget = 1e-3});
+  const auto results =
+      tuneModel(model, TuningStore(*tuningStorePath()), {.budget = 1e-3});
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_EQ(results->size(), 4U);
   EXPECT_THAT((*results)[0].skipped, HasSubstr("no kernel of it has variants"));

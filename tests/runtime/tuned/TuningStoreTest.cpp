@@ -13,8 +13,9 @@
 #include "absl/strings/str_replace.h"
 
 #include <csignal>
+#include <fcntl.h>
 #include <functional>
-#include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -39,49 +40,47 @@ TuningEntry entryOf(int number, bool imported = false) {
           .imported = imported};
 }
 
-std::unique_ptr<TuningStore> openStore(const std::string &path) {
-  auto store = TuningStore::open(
-      path, [](absl::string_view warning) { ADD_FAILURE() << warning; });
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
-
 std::vector<TuningEntry> entriesAt(const std::string &path) {
-  const auto store = TuningStore::openExisting(path);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *(*store)->entries();
+  const auto entries = TuningStore(path).entries();
+  EXPECT_TRUE(entries.ok()) << entries.status();
+  return entries.value_or(std::vector<TuningEntry>());
 }
 
 TEST(TuningStoreTest, EntriesStayAndTheNewOnesTakeThePlaceOfTheOld) {
   const TestDirectory directory;
-  const std::string path = directory.path("a/b/t.db");
-  EXPECT_EQ(*TuningStore::openExisting(path), nullptr);
+  const std::string path = directory.path("t.json");
+  EXPECT_THAT(entriesAt(path), ElementsAre());
   TuningEntry second = entryOf(1), newer = entryOf(2);
   second.device = "another";
   newer.config = "";
-  const auto store = openStore(path);
-  EXPECT_EQ(*store->keep({entryOf(2), entryOf(1)}), 2);
-  EXPECT_EQ(*store->keep({second, newer}), 2);
-  EXPECT_THAT(*store->entries("another", second.generator),
-              ElementsAre(second));
-  EXPECT_THAT(*store->entries("another", "other"), ElementsAre());
+  const TuningStore store(path);
+  EXPECT_EQ(*store.keep({entryOf(2), entryOf(1)}), 2);
+  EXPECT_EQ(*store.keep({second, newer}), 2);
   EXPECT_THAT(entriesAt(path), ElementsAre(entryOf(1), newer, second));
 }
 
 TEST(TuningStoreTest, AnImportTakesNoMeasuredEntrysPlace) {
   const TestDirectory directory;
-  const std::string file = directory.path("t.json");
-  ASSERT_TRUE(exportTuning({entryOf(1), entryOf(2)}, file).ok());
-  const auto imported = importTuning(file);
-  ASSERT_TRUE(imported.ok()) << imported.status();
-  EXPECT_THAT(*imported, ElementsAre(entryOf(1, true), entryOf(2, true)));
-  const auto store = openStore(directory.path("t.db"));
-  ASSERT_TRUE(store->keep({entryOf(1)}).ok());
+  const std::vector<TuningEntry> imported = {entryOf(1, true),
+                                             entryOf(2, true)};
+  const TuningStore store(directory.path("t.json"));
+  ASSERT_TRUE(store.keep({entryOf(1)}).ok());
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(*store->keep(*imported), 1);
-  EXPECT_THAT(*store->entries(), ElementsAre(entryOf(1), entryOf(2, true)));
-  EXPECT_EQ(*store->keep({entryOf(2)}), 1);
-  EXPECT_THAT(*store->entries(), ElementsAre(entryOf(1), entryOf(2)));
+    EXPECT_EQ(*store.keep(imported), 1);
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1), entryOf(2, true)));
+  EXPECT_EQ(*store.keep({entryOf(2)}), 1);
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1), entryOf(2)));
+}
+
+TEST(TuningStoreTest, AnExportIsReadBackAndTheFileIsOne) {
+  const TestDirectory directory;
+  const std::vector<TuningEntry> all = {entryOf(1), entryOf(2, true)};
+  const std::string file = directory.path("export.json");
+  ASSERT_TRUE(exportTuning(all, file).ok());
+  EXPECT_EQ(*importTuning(file), all);
+  const std::string path = directory.path("t.json");
+  ASSERT_TRUE(TuningStore(path).keep(all).ok());
+  EXPECT_EQ(*importTuning(path), all);
 }
 
 TEST(TuningStoreTest, AnImportThatIsWrongSaysWhere) {
@@ -98,80 +97,76 @@ TEST(TuningStoreTest, AnImportThatIsWrongSaysWhere) {
     std::string message;
     ExitCode exit = ExitCode::BadFile;
   } cases[] = {
-      {"]}", "]", "format: expected llamac-tuning, got none"},
-      {"1e-6", "1e999", "format: expected llamac-tuning, got none"},
-      {"\"d\"", std::string(100000, '['), "format: expected llamac-tuning"},
-      {"g\", \"v", "h\", \"v", "got \"llamac-tuninh\""},
-      {"\"llamac-tuning\"", std::string(100000, '[') + std::string(100000, ']'),
-       "format: expected llamac-tuning, got [[["},
+      {"]}", "]", "JSON: expected well-formed text"},
+      {"1e-6", "1e999", "JSON: expected well-formed text, got "},
+      {"\"d\"", std::string(100000, '['), "nesting: expected at most 3"},
+      {"g\", \"v", "h\", \"v", "expected llamac-tuning, got \"llamac-tuninh\""},
+      {"format", "form", "format: expected llamac-tuning, got none"},
       {": 2,", ": 1,", "version: expected 2, got 1", ExitCode::Unsupported},
+      {": 2,", ": 2.5,", "version: expected an integer, got 2.5"},
       {"\"entries\"", "\"rows\"", "entries: expected an array, got none"},
-      {"[{", "[3,{", "entries[0].device: expected a text"},
-      {"\"k\"", "\"" + std::string(5000, 'k') + "\"", "at most 4096 bytes"},
-      {"1e-6", "-1e-6", "entries[0].seconds: expected a number of at least 0"},
+      {"[{", "[3,{", "entries: expected an array of objects"},
+      {"\"k\"", "3", "kernel: expected a string, got 3"},
+      {"\"kernel\"", "\"kernels\"", "kernel: expected a text"},
+      {"\"k\"", "\"" + std::string(5000, 'k') + "\"", "4096 bytes, got 5000"},
+      {"1e-6", "-1e-6", "seconds: expected 0 to 1e+09 seconds, got -1e-06"},
+      {"2e-6", "1e10", "default_seconds: expected 0 to 1e+09 seconds"},
+      {": 0}", ": 0, \"imported\": 1}", "imported: expected true or false"},
   };
   for (const auto &[from, to, message, exit] : cases) {
     const std::string file =
         directory.write("bad.json", absl::StrReplaceAll(good, {{from, to}}));
-    const absl::Status status = importTuning(file).status();
-    EXPECT_EQ(exitCode(status), exit);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(StartsWith(file + ": "), HasSubstr(message)));
+    expectRefused(importTuning(file).status(), exit, file, {message});
   }
   const std::string huge = directory.write("huge.json", "{");
   std::filesystem::resize_file(huge, uint64_t{1} << 40);
-  EXPECT_THAT(std::string(importTuning(huge).status().message()),
-              HasSubstr("expected at most 67108864 bytes, got 1099511627776"));
+  EXPECT_THAT(
+      std::string(importTuning(huge).status().message()),
+      HasSubstr("expected at most 67108864 bytes of JSON, got 1099511627776"));
 }
 
-void runSql(const std::string &path, const char *sql) {
-  sqlite3 *other = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &other), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(other, sql, nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(other);
+/// What `work` writes to stderr.
+std::string saidBy(const std::function<void()> &work) {
+  testing::internal::CaptureStderr();
+  work();
+  return testing::internal::GetCapturedStderr();
 }
 
-void overwriteFrom(const std::string &path, double part) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(
-      part * static_cast<double>(std::filesystem::file_size(path))));
-  file << std::string(8192, '\x5a');
-}
-
-const std::function<void(const std::string &path)> damages[] = {
-    [](const std::string &path) { overwriteFrom(path, 0); },
-    [](const std::string &path) { overwriteFrom(path, 0.5); },
-    [](const std::string &path) {
-      std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
-    },
-    [](const std::string &path) { runSql(path, "PRAGMA user_version = 1"); },
-    [](const std::string &path) { runSql(path, "PRAGMA application_id = 7"); },
-    [](const std::string &path) {
-      runSql(path, "ALTER TABLE entry RENAME COLUMN value TO tiles");
-    }};
-
-TEST(TuningStoreTest, ADatabaseThatIsDamagedOrAnotherIsPutAside) {
-  for (const auto &damage : damages) {
-    const TestDirectory directory;
-    const std::string path = directory.path("t.db");
-    std::vector<TuningEntry> many;
-    for (int i = 0; i < 200; ++i)
-      many.push_back(entryOf(i));
-    ASSERT_TRUE(openStore(path)->keep(many).ok());
-    directory.write("t.db.damaged", "an older one");
-    damage(path);
-    std::vector<std::string> warnings;
-    const auto store = TuningStore::open(path, [&](absl::string_view warning) {
-      warnings.emplace_back(warning);
-    });
-    ASSERT_TRUE(store.ok()) << store.status();
-    EXPECT_THAT(warnings, ElementsAre(AllOf(
-                              StartsWith(path),
-                              HasSubstr(path + ".damaged and begun anew"))));
-    EXPECT_GT(std::filesystem::file_size(path + ".damaged"), 20U);
-    EXPECT_TRUE((*store)->keep({entryOf(1)}).ok());
+TEST(TuningStoreTest, AFileThatIsDamagedOrAnotherIsPutAside) {
+  const TestDirectory directory;
+  const std::string path = directory.path("t.json");
+  ASSERT_TRUE(TuningStore(path).keep({entryOf(0)}).ok());
+  int aside = 0;
+  for (const std::string &damaged :
+       {std::string("no JSON"), std::string(), std::string(4096, '\0'),
+        std::string(R"({"format": "llamac-tuning", "version": 1})")}) {
+    directory.write("t.json", damaged);
+    // A reader says why, and leaves it to the next writer.
+    const TuningStore store(path);
+    EXPECT_THAT(std::string(store.entries().status().message()),
+                StartsWith(path));
+    const std::string to = absl::StrCat(
+        path, ".damaged", aside == 0 ? "" : absl::StrCat("-", aside));
+    ++aside;
+    EXPECT_THAT(saidBy([&] { EXPECT_EQ(*store.keep({entryOf(1)}), 1); }),
+                AllOf(StartsWith("warning: " + path),
+                      HasSubstr("renamed to " + to + " and begun anew\n")));
+    EXPECT_EQ((*MappedFile::open(to))->text(), damaged);
     EXPECT_THAT(entriesAt(path), ElementsAre(entryOf(1)));
   }
+}
+
+TEST(TuningStoreTest, WhatCouldNotBeReadAgainIsNotWritten) {
+  const TestDirectory directory;
+  const TuningStore store(directory.path("t.json"));
+  ASSERT_TRUE(store.keep({entryOf(1)}).ok());
+  TuningEntry wrong = entryOf(2);
+  wrong.seconds = std::nan("");
+  EXPECT_FALSE(store.keep({wrong}).ok());
+  wrong = entryOf(2);
+  wrong.kernel = std::string(5000, 'k');
+  EXPECT_FALSE(store.keep({wrong}).ok());
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1)));
 }
 
 /// Runs `work(number)` in `count` processes at once; how many say false.
@@ -191,29 +186,31 @@ int failuresOf(int count, const std::function<bool(int)> &work) {
 TEST(TuningStoreTest, EightProcessesAtOnceLoseNothing) {
   for (const bool isDamaged : {false, true}) {
     const TestDirectory directory;
-    const std::string path = isDamaged ? directory.write("t.db", "no database")
-                                       : directory.path("t.db");
+    const std::string path = isDamaged ? directory.write("t.json", "no tuning")
+                                       : directory.path("t.json");
     const auto work = [&](int process) {
-      auto store = TuningStore::open(path, [](absl::string_view) {});
-      bool good = store.ok();
+      const TuningStore store(path);
+      bool good = true;
       for (int i = 0; good && i < 10; ++i)
-        good = (*store)->keep({entryOf(process * 10 + i)}).ok();
+        good = store.keep({entryOf(process * 10 + i)}).ok();
       return good;
     };
     EXPECT_EQ(failuresOf(8, work), 0);
     EXPECT_EQ(entriesAt(path).size(), 80U);
+    // One of them put it aside, and nobody what the others had begun.
+    EXPECT_EQ(std::filesystem::exists(path + ".damaged"), isDamaged);
+    EXPECT_FALSE(std::filesystem::exists(path + ".damaged-1"));
   }
 }
 
 TEST(TuningStoreTest, AProcessThatIsKilledLeavesWhatItHasKept) {
   const TestDirectory directory;
-  const std::string path = directory.path("t.db");
+  const std::string path = directory.path("t.json");
   for (int round = 0; round < 10; ++round) {
-    openStore(path); // All of it is sound.
     const pid_t child = fork();
     if (child == 0)
-      for (auto store = openStore(path);;)
-        (void)store->keep({entryOf(0), entryOf(1), entryOf(2)});
+      for (const TuningStore store(path);;)
+        (void)store.keep({entryOf(0), entryOf(1), entryOf(2)});
     usleep(3000 * (round + 1));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
@@ -221,28 +218,80 @@ TEST(TuningStoreTest, AProcessThatIsKilledLeavesWhatItHasKept) {
   }
 }
 
+TEST(TuningStoreTest, ACrashBeforeTheRenameLosesOnlyWhatWasNotKept) {
+  const TestDirectory directory;
+  const std::string path = directory.path("t.json");
+  const TuningStore store(path);
+  ASSERT_TRUE(store.keep({entryOf(1)}).ok());
+  const auto files = [&] {
+    std::vector<std::string> names;
+    for (const auto &file : std::filesystem::directory_iterator(
+             std::filesystem::path(path).parent_path()))
+      names.push_back(file.path().filename());
+    return names;
+  };
+  const size_t before = files().size();
+  const pid_t child = fork();
+  if (child == 0) {
+    FileCalls calls = FileCalls::system();
+    calls.rename = [](const char *, const char *) {
+      return kill(getpid(), SIGKILL);
+    };
+    (void)TuningStore(path, calls).keep({entryOf(2)});
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(files().size(), before + 1); // Its temporary file.
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1)));
+  EXPECT_EQ(*store.keep({entryOf(3)}), 1); // The lock went with it.
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1), entryOf(3)));
+  EXPECT_EQ(files().size(), before);
+}
+
+TEST(TuningStoreTest, AWriterWaitsForTheLockAndReadersDoNot) {
+  const TestDirectory directory;
+  const std::string path = directory.path("t.json");
+  const TuningStore store(path);
+  ASSERT_TRUE(store.keep({entryOf(1)}).ok());
+  const int lock = open((path + ".lock").c_str(), O_RDWR);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(store.keep({entryOf(2)}).ok() ? 0 : 1);
+  usleep(100000);
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1)));
+  flock(lock, LOCK_UN); // The child has the descriptor, too.
+  close(lock);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(*store.entries(), ElementsAre(entryOf(1), entryOf(2)));
+}
+
 TEST(TuningStoreTest, AFullDiskIsAnErrorOfTheMemoryKind) {
   const TestDirectory directory;
-  const std::string path = directory.path("t.db");
+  const std::string path = directory.path("t.json");
   const auto work = [&](int) {
-    const auto store = openStore(path);
+    const TuningStore store(path);
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{20 << 10, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &limit);
     std::vector<TuningEntry> many;
     for (int i = 0; i < 500; ++i)
       many.push_back(entryOf(i));
-    const absl::Status status = store->keep(many).status();
+    const absl::Status status = store.keep(many).status();
     return exitCode(status) == ExitCode::Memory &&
            absl::StartsWith(status.message(), path) &&
-           store->entries()->empty() && store->keep({entryOf(1)}).ok();
+           store.entries()->empty() && store.keep({entryOf(1)}).ok();
   };
   EXPECT_EQ(failuresOf(1, work), 0);
   EXPECT_THAT(entriesAt(path), ElementsAre(entryOf(1)));
-  const std::string inFile = directory.write("file", "no folder") + "/t.db";
-  const auto store = TuningStore::open(inFile, [](absl::string_view) {});
-  EXPECT_EQ(exitCode(store.status()), ExitCode::Memory);
-  EXPECT_THAT(std::string(store.status().message()),
+  const std::string inFile = directory.write("file", "no folder") + "/t.json";
+  const absl::Status status = TuningStore(inFile).keep({}).status();
+  EXPECT_EQ(exitCode(status), ExitCode::Memory);
+  EXPECT_THAT(std::string(status.message()),
               HasSubstr(inFile + ": cannot be written"));
 }
 
