@@ -48,17 +48,16 @@ protected:
     Result result;
     LLAMAC_RETURN_IF_ERROR(
         scheduler
-            ->submit({.prompt = prompt,
-                      .options = options,
-                      .wantsText = wantsText},
-                     [&](const AnswerPart &part) {
-                       result.ids.insert(result.ids.end(), part.tokens.begin(),
-                                         part.tokens.end());
-                       if (!part.text.empty())
-                         result.pieces.push_back(part.text);
-                       if (part.end)
-                         result.end = *part.end;
-                     })
+            ->submit(
+                {.prompt = prompt, .options = options, .wantsText = wantsText},
+                [&](const AnswerPart &part) {
+                  result.ids.insert(result.ids.end(), part.tokens.begin(),
+                                    part.tokens.end());
+                  if (!part.text.empty())
+                    result.pieces.push_back(part.text);
+                  if (part.end)
+                    result.end = *part.end;
+                })
             .status());
     while (!scheduler->isIdle())
       scheduler->step();
@@ -235,7 +234,8 @@ TEST_F(OneAnswerTest, APlanWithoutATokenizerGivesIdsOnly) {
   const auto result = run(prompt, {.maxTokens = 4}, /*wantsText=*/false);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->ids, greedyAfter(prompt, 4));
-  EXPECT_EQ(exitCode(scheduler->model().encode("abc").status()), ExitCode::Usage);
+  EXPECT_EQ(exitCode(scheduler->model().encode("abc").status()),
+            ExitCode::Usage);
 }
 
 } // namespace

@@ -137,9 +137,11 @@ inline absl::Status runAlone(Engine &engine, const Request &request, int number,
                 request.wantsText, model.tokenizer());
   LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine.newSequence());
   std::vector<int32_t> next = request.prompt;
+  RowKind kind = RowKind::Prompt;
   while (!answer.ended()) {
     LLAMAC_ASSIGN_OR_RETURN(auto chosen,
-                            engine.sample({{&sequence, next, &sampler}}));
+                            engine.sample({{&sequence, next, &sampler, kind}}));
+    kind = RowKind::Decode;
     LLAMAC_ASSIGN_OR_RETURN(const int32_t token, std::move(chosen[0]));
     next = {token};
     got.text += answer.add(token);

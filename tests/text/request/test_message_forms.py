@@ -14,7 +14,7 @@ import sys
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "runtime", "chat"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "text", "templates"))
 
 import jinja_oracle
 
