@@ -47,6 +47,11 @@ ContextParams = _structure(
 )
 Batch = _structure("Batch", (I32, "n_tokens"), (PTR, "token embd pos n_seq_id seq_id logits"))
 
+Candidate = _structure("Candidate", (I32, "id"), (FLOAT, "logit p"))
+Candidates = _structure(
+    "Candidates", (ctypes.POINTER(Candidate), "data"), (ctypes.c_size_t, "size"), (ctypes.c_int64, "selected"), (BOOL, "sorted")
+)
+
 _Log = ctypes.CFUNCTYPE(None, I32, ctypes.c_char_p, PTR)
 _silent = _Log(lambda level, text, data: None)
 
@@ -67,6 +72,12 @@ _FUNCTIONS = {
     "llama_batch_get_one": (Batch, PTR, I32),
     "llama_decode": (I32, PTR, Batch),
     "llama_get_logits": (ctypes.POINTER(FLOAT), PTR),
+    "llama_sampler_init_temp": (PTR, FLOAT),
+    "llama_sampler_init_min_p": (PTR, FLOAT, ctypes.c_size_t),
+    "llama_sampler_init_top_k": (PTR, I32),
+    "llama_sampler_init_top_p": (PTR, FLOAT, ctypes.c_size_t),
+    "llama_sampler_apply": (None, PTR, ctypes.POINTER(Candidates)),
+    "llama_sampler_free": (None, PTR),
 }
 
 
@@ -164,6 +175,25 @@ class Llama:
             raise ValueError(f"llama.cpp does not decode {count} tokens")
         shape = (count, _library.llama_vocab_n_tokens(self._vocabulary))
         return np.ctypeslib.as_array(_library.llama_get_logits(self._context), shape).copy()
+
+
+def probabilities(logits, temperature, min_p, top_k, top_p):
+    """The probability of each token by llama.cpp's samplers, one after the other in this order."""
+    data = (Candidate * len(logits))(*((i, logit, 0) for i, logit in enumerate(logits.tolist())))
+    candidates = Candidates(data, len(logits), -1, False)
+    for sampler in (
+        _library.llama_sampler_init_temp(temperature),
+        _library.llama_sampler_init_min_p(min_p, 1),
+        _library.llama_sampler_init_top_k(top_k),
+        _library.llama_sampler_init_top_p(top_p, 1),
+    ):
+        _library.llama_sampler_apply(sampler, ctypes.byref(candidates))
+        _library.llama_sampler_free(sampler)
+    left = [candidates.data[i] for i in range(candidates.size)]
+    weights = np.exp(np.array([one.logit for one in left]) - max(one.logit for one in left))
+    result = np.zeros(len(logits))
+    result[[one.id for one in left]] = weights / weights.sum()
+    return result
 
 
 def tokenize(path, texts):
