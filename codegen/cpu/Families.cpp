@@ -24,12 +24,42 @@ using namespace mlir;
 namespace llamac {
 
 /// Argument `index` of a launch: "operand<float>(*launch, 3)".
-static std::string operand(StringRef type, size_t index) {
+static std::string argument(StringRef type, size_t index) {
   return llvm::formatv("operand<{0}>(*launch, {1})", type, index);
 }
-static std::string floats(size_t index) { return operand("float", index); }
-static std::string ints(size_t index) { return operand("int", index); }
-static std::string bytes(size_t index) { return operand("void", index); }
+static std::string argument(StringRef type, OpOperand &operand) {
+  return argument(type, operand.getOperandNumber());
+}
+static std::string floats(OpOperand &operand) {
+  return argument("float", operand);
+}
+static std::string ints(OpOperand &operand) { return argument("int", operand); }
+static std::string bytes(OpOperand &operand) {
+  return argument("void", operand);
+}
+
+/// The page table of the cache that `op` reads or writes: it is the argument
+/// behind the operands.
+static std::string pageTable(Operation *op) {
+  return argument("int", op->getNumOperands());
+}
+
+/// Result number `result` of `op`: what a launch writes comes last.
+static std::string resultOf(Operation *op, size_t result = 0,
+                            StringRef type = "float") {
+  const bool hasPages =
+      llvm::any_of(op->getOperandTypes(), llvm::IsaPred<llama::KVType>);
+  return argument(type, op->getNumOperands() + hasPages + result);
+}
+
+/// Rows of floats in `operands`, and the result of `op` behind them.
+static std::string pointersText(Operation *op, MutableOperandRange operands) {
+  std::vector<std::string> pointers;
+  for (OpOperand &operand : operands)
+    pointers.push_back(floats(operand));
+  pointers.push_back(resultOf(op));
+  return "{" + llvm::join(pointers, ", ") + "}";
+}
 
 static constexpr FunctorStyle functorStyle = {
     "",
@@ -149,14 +179,14 @@ static cpu::LaunchShape gemmShape(Operation *op,
   return cpu::gemmShape(configOf(cast<Op>(op), options));
 }
 
-/// The prologue of a product: the rows of its input, operand 0, as they are or
-/// normalised by the weight at operand `norm`.
-template <typename Op> static std::string rowsText(Op op, size_t norm) {
+/// The prologue of a product: the rows of its input as they are or normalised.
+template <typename Op> static std::string rowsText(Op op) {
   const int64_t depth = widthOf(op.getInput());
+  const std::string input = floats(op.getInputMutable());
   if (!op.getNorm())
-    return llvm::formatv("InputRows<{0}>{{{1}}", depth, floats(0));
-  return llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", depth, floats(0),
-                       floats(norm),
+    return llvm::formatv("InputRows<{0}>{{{1}}", depth, input);
+  return llvm::formatv("NormRows<{0}>{{{1}, {2}, {3}f}", depth, input,
+                       floats(op.getNormMutable()[0]),
                        literal(op.getEpsAttr().getValueAsDouble()));
 }
 
@@ -164,21 +194,17 @@ static CpuKernelText matmulText(Operation *operation,
                                 const CpuTargetOptions &options) {
   auto op = cast<kernel::MatmulOp>(operation);
   const kernel::MatmulFamily family = op.getConfigAttr().getFamily();
-  const size_t weights = op.getWeights().size();
-  std::vector<std::string> matrices, pointers;
-  for (size_t i = 0; i < weights; ++i)
-    matrices.push_back(bytes(1 + i));
-  const size_t extras = 1 + weights + (op.getNorm() ? 1 : 0);
-  for (size_t i = 0; i <= op.getExtras().size(); ++i)
-    pointers.push_back(floats(extras + i));
+  std::vector<std::string> matrices;
+  for (OpOperand &weight : op.getWeightsMutable())
+    matrices.push_back(bytes(weight));
   return {"constexpr MatmulConfig config" + configText(configOf(op, options)) +
               ";\n" +
               functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
                           "config.outputs", functorStyle),
-          llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Epilogue{{{3}});",
-                        kernel::stringifyMatmulFamily(family),
-                        rowsText(op, 1 + weights), llvm::join(matrices, ", "),
-                        llvm::join(pointers, ", "))};
+          llvm::formatv("{0}<config>(*launch, {1}, {{{2}}, Epilogue{3});",
+                        kernel::stringifyMatmulFamily(family), rowsText(op),
+                        llvm::join(matrices, ", "),
+                        pointersText(op, op.getExtrasMutable()))};
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,36 +248,38 @@ static CpuKernelText attentionText(Operation *operation,
                   ".pageTable = {4}, .positions = {5}, .sequences = {6}, .out "
                   "= {7}});",
                   isSplit ? "attentionSplit" : "attention",
-                  attentionConfigText(op, options), floats(0), bytes(1),
-                  ints(4), ints(2), ints(3), floats(5))};
+                  attentionConfigText(op, options),
+                  floats(op.getQueryMutable()), bytes(op.getKvMutable()),
+                  pageTable(op), ints(op.getPositionsMutable()),
+                  ints(op.getSequencesMutable()), resultOf(op))};
 }
 
 static CpuKernelText mergeText(Operation *operation,
                                const CpuTargetOptions &options) {
   auto op = cast<kernel::AttentionMergeOp>(operation);
   return {"", llvm::formatv("attentionMerge<{0}>(*launch, {1}, {2}, {3});",
-                            attentionConfigText(op, options), floats(0),
-                            ints(1), floats(2))};
+                            attentionConfigText(op, options),
+                            floats(op.getPartialsMutable()),
+                            ints(op.getPositionsMutable()), resultOf(op))};
 }
 
 //===----------------------------------------------------------------------===//
 // Rotary embedding and the append
 //===----------------------------------------------------------------------===//
 
-/// Where keys and values go. Operands from `table` on are the cos/sin cache,
-/// the layer's pool, positions and sequences; `pages` is the page table.
-static std::string appendText(size_t table, size_t pages) {
+/// Where keys and values go.
+template <typename Op> static std::string appendText(Op op) {
   return llvm::formatv("{{.cosSin = {0}, .pool = {1}, .pageTable = {2}, "
                        ".positions = {3}, .sequences = {4}}",
-                       floats(table), bytes(table + 1), ints(pages),
-                       ints(table + 2), ints(table + 3));
+                       floats(op.getTableMutable()), bytes(op.getKvMutable()),
+                       pageTable(op), ints(op.getPositionsMutable()),
+                       ints(op.getSequencesMutable()));
 }
 
 static CpuKernelText ropeAppendText(Operation *operation,
                                     const CpuTargetOptions &options) {
   auto op = cast<kernel::RopeAppendOp>(operation);
   auto kv = cast<llama::KVType>(op.getKv().getType());
-  const size_t norms = 7, pages = norms + op.getNorms().size();
   cpu::RopeConfig config{.kv = kvConfig(kv, options),
                          .heads = widthOf(op.getQuery()) / kv.getSize()};
   std::string gains;
@@ -259,14 +287,16 @@ static CpuKernelText ropeAppendText(Operation *operation,
     config.queryNorm = widthOf(op.getNorms()[0]);
     config.keyNorm = widthOf(op.getNorms()[1]);
     gains = llvm::formatv(", .queryGain = {0}, .keyGain = {1}, .eps = {2}f",
-                          floats(norms), floats(norms + 1),
+                          floats(op.getNormsMutable()[0]),
+                          floats(op.getNormsMutable()[1]),
                           literal(eps.getValueAsDouble()));
   }
   return {"", llvm::formatv(
                   "ropeAppend<RopeConfig{0}>(*launch, RopeArgs{{.q = {1}, .k = "
                   "{2}, .v = {3}, .to = {4}, .out = {5}{6}});",
-                  configText(config), floats(0), floats(1), floats(2),
-                  appendText(3, pages), floats(pages + 1), gains)};
+                  configText(config), floats(op.getQueryMutable()),
+                  floats(op.getKeyMutable()), floats(op.getValueMutable()),
+                  appendText(op), resultOf(op), gains)};
 }
 
 /// The definition of the config of query, key and value.
@@ -286,31 +316,32 @@ template <typename Op> static const char *qkvSkeleton(Op op) {
 static CpuKernelText qkvProductsText(Operation *operation,
                                      const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvProductsOp>(operation);
-  const size_t outs = op.getNumOperands();
   return {qkvConfigText(op, options),
           llvm::formatv("{0}<config>(*launch, {1}, QkvProductsArgs{{.query = "
                         "{2}, .key = {3}, .value = {4}, .outs = {{{5}, {6}, "
                         "{7}}});",
-                        qkvSkeleton(op), rowsText(op, 4), bytes(1), bytes(2),
-                        bytes(3), floats(outs), floats(outs + 1),
-                        floats(outs + 2))};
+                        qkvSkeleton(op), rowsText(op),
+                        bytes(op.getQueryWeightMutable()),
+                        bytes(op.getKeyWeightMutable()),
+                        bytes(op.getValueWeightMutable()), resultOf(op, 0),
+                        resultOf(op, 1), resultOf(op, 2))};
 }
 
 static CpuKernelText qkvText(Operation *operation,
                              const CpuTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
-  const size_t firstBias = op.getNorm() ? 5 : 4;
-  const size_t table = firstBias + op.getBiases().size();
   std::string biases;
-  if (!op.getBiases().empty())
-    biases = llvm::formatv(", .biases = {{{0}, {1}, {2}}", floats(firstBias),
-                           floats(firstBias + 1), floats(firstBias + 2));
+  if (MutableOperandRange operands = op.getBiasesMutable(); !operands.empty())
+    biases = llvm::formatv(", .biases = {{{0}, {1}, {2}}", floats(operands[0]),
+                           floats(operands[1]), floats(operands[2]));
   return {qkvConfigText(op, options),
           llvm::formatv(
               "{0}<config>(*launch, {1}, QkvArgs{{.query = {2}, .key = {3}, "
               ".value = {4}, .to = {5}, .out = {6}{7}});",
-              qkvSkeleton(op), rowsText(op, 4), bytes(1), bytes(2), bytes(3),
-              appendText(table, table + 4), floats(table + 5), biases)};
+              qkvSkeleton(op), rowsText(op), bytes(op.getQueryWeightMutable()),
+              bytes(op.getKeyWeightMutable()),
+              bytes(op.getValueWeightMutable()), appendText(op), resultOf(op),
+              biases)};
 }
 
 static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
@@ -319,11 +350,12 @@ static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
 
 static CpuKernelText ropeTableText(Operation *operation,
                                    const CpuTargetOptions &) {
-  const ElementsAttr frequencies =
-      cast<kernel::RopeTableOp>(operation).getFrequencies();
+  auto op = cast<kernel::RopeTableOp>(operation);
+  const ElementsAttr frequencies = op.getFrequencies();
   return {frequenciesText(frequencies),
           llvm::formatv("ropeTable<{0}>(*launch, {1}, frequencies, {2});",
-                        2 * frequencies.getNumElements(), ints(0), floats(1))};
+                        2 * frequencies.getNumElements(),
+                        ints(op.getPositionsMutable()), resultOf(op))};
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,14 +377,13 @@ static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
   cpu::EmbedConfig config{.format = panelFormatOf(op.getTable()),
                           .width = widthOf(op.getTable())};
   std::string rank;
-  size_t out = 2;
   if (op.getRank()) {
     config.rows = cast<ShapedType>(op.getTable().getType()).getDimSize(0);
-    rank = ", " + ints(out++);
+    rank = ", " + ints(op.getRankMutable()[0]);
   }
   return {"", llvm::formatv("embed<EmbedConfig{0}>(*launch, {1}, {2}, {3}{4});",
-                            configText(config), ints(0), bytes(1), floats(out),
-                            rank)};
+                            configText(config), ints(op.getTokensMutable()),
+                            bytes(op.getTableMutable()), resultOf(op), rank)};
 }
 
 namespace {
@@ -363,14 +394,10 @@ struct EpilogueText {
 };
 } // namespace
 
-/// The epilogue of `op`, which may have none, whose extra operands begin with
-/// argument `first`; the result follows them.
-template <typename Op> static EpilogueText epilogueText(Op op, size_t first) {
+/// The epilogue of `op`, which may have none.
+template <typename Op> static EpilogueText epilogueText(Op op) {
   const int64_t width = widthOf(op.getResult());
-  std::vector<std::string> pointers;
-  for (size_t i = 0; i <= op.getExtras().size(); ++i)
-    pointers.push_back(floats(first + i));
-  const std::string arguments = "{" + llvm::join(pointers, ", ") + "}";
+  const std::string arguments = pointersText(op, op.getExtrasMutable());
   if (op.getEpilogue().empty())
     return {"", llvm::formatv("StoreRows<{0}>", width).str() + arguments};
   return {functorText("Epilogue", op.getEpilogue(), op.getExtras(), "extra",
@@ -381,31 +408,33 @@ template <typename Op> static EpilogueText epilogueText(Op op, size_t first) {
 static CpuKernelText rmsNormText(Operation *operation,
                                  const CpuTargetOptions &) {
   auto op = cast<kernel::RmsNormOp>(operation);
-  const EpilogueText epilogue = epilogueText(op, 2);
-  return {epilogue.definition,
-          llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
-                        widthOf(op.getInput()), widthOf(op.getWeight()),
-                        floats(0), floats(1),
-                        literal(op.getEps().convertToDouble()),
-                        epilogue.object)};
+  const EpilogueText epilogue = epilogueText(op);
+  return {
+      epilogue.definition,
+      llvm::formatv("rmsNorm<{0}, {1}>(*launch, {2}, {3}, {4}f, {5});",
+                    widthOf(op.getInput()), widthOf(op.getWeight()),
+                    floats(op.getInputMutable()), floats(op.getWeightMutable()),
+                    literal(op.getEps().convertToDouble()), epilogue.object)};
 }
 
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// Argument 0: where the input of each rank is.
-static std::string inputsOfRanks() { return operand("const float *", 0); }
+/// Where the input of each rank is.
+template <typename Op> static std::string inputsOfRanks(Op op) {
+  return argument("const float *", op.getInputMutable());
+}
 
 static CpuKernelText allReduceText(Operation *operation,
                                    const CpuTargetOptions &) {
   auto op = cast<kernel::AllReduceOp>(operation);
-  const EpilogueText epilogue = epilogueText(op, 1);
+  const EpilogueText epilogue = epilogueText(op);
   return {epilogue.definition,
           llvm::formatv("allReduce<{0}, {1}{2}>(*launch, {3}, {4});",
                         op.getRanks(), widthOf(op.getInput()),
-                        op.getTree() ? ", /*tree=*/true" : "", inputsOfRanks(),
-                        epilogue.object)};
+                        op.getTree() ? ", /*tree=*/true" : "",
+                        inputsOfRanks(op), epilogue.object)};
 }
 
 static cpu::LaunchShape allGatherShape(Operation *op,
@@ -419,7 +448,7 @@ static CpuKernelText allGatherText(Operation *operation,
   auto op = cast<kernel::AllGatherOp>(operation);
   return {"", llvm::formatv("allGather<{0}, {1}>(*launch, {2}, {3});",
                             op.getRanks(), widthOf(op.getInput()),
-                            inputsOfRanks(), floats(1))};
+                            inputsOfRanks(op), resultOf(op))};
 }
 
 static CpuKernelText gatherRowsText(Operation *operation,
@@ -429,22 +458,21 @@ static CpuKernelText gatherRowsText(Operation *operation,
   const bool isVector =
       cast<ShapedType>(op.getInput().getType()).getRank() == 1;
   const char *element = isVector ? "int" : "float";
-  return {"", llvm::formatv("gatherRows<{0}>(*launch, {1}, {2}, {3});",
-                            isVector ? 1 : widthOf(op.getInput()),
-                            operand(element, 0), ints(1), operand(element, 2))};
+  return {"",
+          llvm::formatv("gatherRows<{0}>(*launch, {1}, {2}, {3});",
+                        isVector ? 1 : widthOf(op.getInput()),
+                        argument(element, op.getInputMutable()),
+                        ints(op.getRowsMutable()), resultOf(op, 0, element))};
 }
 
 static CpuKernelText pointwiseText(Operation *operation,
                                    const CpuTargetOptions &) {
   auto op = cast<kernel::PointwiseOp>(operation);
   const int64_t width = widthOf(op.getResult());
-  std::vector<std::string> pointers;
-  for (size_t i = 0; i <= op.getInputs().size(); ++i)
-    pointers.push_back(floats(i));
   return {functorText("Function", op.getBody(), op.getInputs(), "input",
                       std::to_string(width), functorStyle),
-          llvm::formatv("pointwise<{0}>(*launch, Function{{{1}});", width,
-                        llvm::join(pointers, ", "))};
+          llvm::formatv("pointwise<{0}>(*launch, Function{1});", width,
+                        pointersText(op, op.getInputsMutable()))};
 }
 
 //===----------------------------------------------------------------------===//
