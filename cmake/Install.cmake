@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, and the packages that CPack makes of it
-# (docs/installing.md). Every file is in one component:
+# This file says what `cmake --install` puts where, and defines the packages
+# that CPack makes of it (docs/installing.md). Every file is in one component:
 #
 #   runtime    llamac-run and what helps to use it     package llamac-runtime
 #   library    libllamac.so and what programs need     package llamac-runtime

@@ -27,8 +27,8 @@ pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
-# What the page of llamac serve is made of; an entry is a variable, Debian's file or
-# folder, and its package.
+# The page of llamac serve is made of these files; an entry is a variable, Debian's
+# file or folder, and its package.
 foreach(entry
     LLAMAC_MARKED=/usr/share/javascript/marked/marked.min.js=libjs-marked
     LLAMAC_DOMPURIFY=/usr/share/nodejs/dompurify/dist/purify.min.js=node-dompurify

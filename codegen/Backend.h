@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the passes ask, the source of kernels, and their machine code.
+// A backend answers what the passes ask, emits the source of kernels and
+// compiles it to machine code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +64,8 @@ public:
 
   virtual llvm::ArrayRef<KernelHeader> headers() const = 0;
 
-  /// What of source a plan keeps: `files`, which emit() gave, and what else the
-  /// runtime needs to compile them, as joinSources() joins it.
+  /// The source that a plan keeps: `files`, which emit() gave, and what else
+  /// the runtime needs to compile them, as joinSources() joins it.
   virtual std::string planSource(const std::vector<SourceFile> &files) const {
     return joinSources(files);
   }

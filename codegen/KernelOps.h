@@ -42,7 +42,7 @@ template <typename Op, auto family> bool hasFamily(mlir::Operation *op) {
 /// The numbers of an attention: of the op, or of the merge behind a split one.
 struct AttentionShape {
   llama::KVType kv;
-  int64_t heads; ///< Of the query.
+  int64_t heads; ///< Heads of the query.
   float scale;
   int64_t window; ///< Keys that a row sees; 0: all up to its own.
   ExpKind exp = ExpKind::Exact;

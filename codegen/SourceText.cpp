@@ -77,7 +77,7 @@ namespace {
 /// How a scalar op reads on vectors; {0}, {1} are its operands.
 struct ScalarText {
   const char *pattern;
-  StringRef result; ///< What the value is called.
+  StringRef result; ///< The name of the value.
 };
 
 } // namespace

@@ -38,14 +38,14 @@ mlir::LogicalResult checkScalars(mlir::Operation &op, llvm::StringRef target);
 
 /// How a target writes a functor that works on vectors of columns of a row.
 struct FunctorStyle {
-  const char *qualifiers; ///< Of its operator.
+  const char *qualifiers; ///< Qualifiers of the functor's operator.
   const char *vector;     ///< The type.
-  const char *result;     ///< What the operator returns.
-  const char *parameters; ///< Of the operator, behind the others.
+  const char *result;     ///< The operator's return type.
+  const char *parameters; ///< The operator's parameters after the first ones.
   // Patterns: {0} is the pointer, {1} the width of its rows, {2} the value.
   const char *prologue;
   const char *load;
-  const char *loadVector; ///< Of the one row that stands for all.
+  const char *loadVector; ///< Loads the one row that stands for all.
   const char *store;
   /// Whether an epilogue loads by a function of its own, `load`, and takes what
   /// that gives as the last parameter.

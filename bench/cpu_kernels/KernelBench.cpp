@@ -71,7 +71,7 @@ public:
   const Array<uint8_t> pool; ///< Weights and caches of any kernel.
 
 private:
-  std::vector<Array<uint8_t>> scratch; ///< By thread.
+  std::vector<Array<uint8_t>> scratch; ///< One for each thread.
 };
 
 } // namespace

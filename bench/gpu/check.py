@@ -35,19 +35,20 @@ PROMPT = 512
 # ten timed, a KV cache of 16,384 tokens.
 WORKLOAD = ["--prompt-tokens", "32", "--gen-tokens", "127", "--warm-ups", "5", "--repeat", "10"]
 POINTS = ["--prompt-tokens", "128,8064", "--batch", "1,16", "--gen-tokens", "64", "--warm-ups", "1", "--repeat", "3"]
-# Of a model that takes long to load: the workload's length is a point of the one process.
+# A model that takes long to load has one process, and the workload's length is a point of
+# it.
 LARGE_POINTS = ["--prompt-tokens", "32,128,8064", "--batch", "1,16", "--gen-tokens", "127"]
-# Of more sequences than a long context leaves memory for.
+# These are more sequences than a long context leaves memory for.
 WIDE_POINTS = ["--prompt-tokens", "128", "--batch", "32,64,128", "--gen-tokens", "64", "--warm-ups", "1"]
 # The published measurement of throughput: so many requests at once, 128 tokens in and 128 out. The last also with
 # --batch-invariant.
 THROUGHPUT, SEQUENCES = ["--prompt-tokens", "128", "--gen-tokens", "128"], (1, 16, 32, 64, 128)
-# The same through a server, whose clients ask again: tokens in and out, or mixed lengths.
+# A server's clients ask again: tokens in and out, or mixed lengths.
 SERVING = ["--lengths", "128/128,1000/1000,mix", "--requests", "256", "--clients", "256"]
 # A step in one launch beside the step of many, in turns.
 ROUNDS = 3
 RESIDENT_POINTS = ["--prompt-tokens", "128,8064", "--gen-tokens", "64", "--warm-ups", "1", "--repeat", "3"]
-# Of the dry run.
+# The dry run's points.
 TINY_RESIDENT_POINTS = ["--prompt-tokens", "8", "--gen-tokens", "6"]
 TINY_WORKLOAD = ["--prompt-tokens", "4", "--gen-tokens", "2"]
 TINY_POINTS = ["--prompt-tokens", "8,40", "--batch", "1,2", "--gen-tokens", "2"]
@@ -72,7 +73,7 @@ class Check:
         self.results = {"dry_run": self.dry, "quick": options.quick, "problems": [], "left_out": []}
         self.results["step_s"] = {}
         self.env = os.environ | self.package["environment"]
-        # What the dry run names comes first: its libraries stand in for those of the machine.
+        # The libraries that the dry run names come first: they replace those of the machine.
         libraries = [os.path.join(folder, "lib"), self.env.get("LD_LIBRARY_PATH", "")]
         self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
         # So that an index is the same GPU everywhere, nvidia-smi included.
@@ -135,7 +136,7 @@ class Check:
         """The exit code: 0 where all was done and nothing is wrong."""
         os.makedirs(self.out, exist_ok=True)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # As nohup has it.
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP.
                 signal.signal(number, lambda number, _: sys.exit(128 + number))
         with tempfile.TemporaryDirectory() as cache:
             self.env["XDG_CACHE_HOME"] = cache

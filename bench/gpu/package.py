@@ -19,7 +19,7 @@ from shapes import SHAPES
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MOST_BYTES = 60_000_000
-# What plans and the conformance suite have in common, kernels above all, is most of them: together they take a
+# Plans and the conformance suite share most of their contents, kernels above all: together they take a
 # twentieth.
 ARCHIVE, ARCHIVED = "plans.tar.xz", ("plans", "conformance")
 
@@ -35,7 +35,7 @@ LONG, WIDE, TINY = ("16384", "16"), ("512", "128"), ("256", "4")
 # Weights of the plans whose step of one row is one launch, by shape.
 RESIDENT = {"1b": ("bf16",), "8b": ("bf16", "q8_0", "q4_0"), "tiny": ("bf16",)}
 RESIDENT_FLAGS = ("--resident-step", "on")
-# Of a server, which chooses its sequences itself; the name of such a shape ends with `SERVED`.
+# A server chooses its sequences itself; the name of such a shape ends with `SERVED`.
 SERVED_SIZE, SERVED = ("2048", "1"), "-served"
 GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
 

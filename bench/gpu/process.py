@@ -32,7 +32,7 @@ class Outcome:
 
     out: str
     err: str
-    code: int  # As subprocess has it: negative for a signal.
+    code: int  # Exit code as of subprocess: negative for a signal.
     hung: bool = False  # Killed after no output for as long as it may be quiet.
     late: bool = False  # Killed at its limit.
 

@@ -29,7 +29,8 @@ REFUSED = (
     "SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
 )
 
-# What is reported, and the names that versions of ncu have for it.
+# The metrics that are reported, and the names that versions of ncu have for
+# them.
 METRICS = {
     "dram": (
         "dram__throughput.avg.pct_of_peak_sustained_elapsed",

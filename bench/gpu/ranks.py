@@ -6,8 +6,8 @@
 import array
 import struct
 
-# Of the largest logit. Ranks sum in another order, after which bf16 rounds otherwise in some places of every layer;
-# a part that is missing or another rank's changes logits by as much as they are.
+# The tolerance is relative to the largest logit. Ranks sum in another order, after which bf16 rounds otherwise in
+# some places of every layer; a part that is missing or another rank's changes logits by as much as they are.
 TOLERANCE = 3e-2
 
 # The first NCCL that two ranks may share a GPU with.

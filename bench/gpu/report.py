@@ -5,7 +5,7 @@
 
 import statistics
 
-MOST_LISTED = 40  # Of one list; all are in results.json.
+MOST_LISTED = 40  # A list shows at most so many; all are in results.json.
 
 
 def table(results):

@@ -17,7 +17,7 @@ class Shape:
     head: int
     ffn: int
     vocab: int
-    rope_factor: float  # Of scaled RoPE; 1: none.
+    rope_factor: float  # The factor of scaled RoPE; 1: none.
     tied: bool  # Whether the embedding is the output matrix too.
 
     @property

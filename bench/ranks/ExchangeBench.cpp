@@ -27,8 +27,9 @@ using namespace llamac;
 
 static constexpr int rounds = 41, sumsPerRound = 200;
 
-/// As a step of a plan does: own values to the area, then the sum of all areas
-/// in the order of the ranks; areas have two halves, which take turns.
+/// Does what a step of a plan does: own values go to the area, then the sum of
+/// all areas in the order of the ranks; areas have two halves, which take
+/// turns.
 static void sumOfAreas(ProcessExchange &exchange, const RankWorld &world,
                        bool half, const std::vector<float> &in,
                        std::vector<float> &out) {

@@ -108,7 +108,7 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
   return std::string(object.data(), object.size());
 }
 
-/// Of all that decides the object of `unit`.
+/// The cache key: a hash of all that decides the object of `unit`.
 static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
   std::vector<absl::string_view> parts = {LLVM_VERSION_STRING, triple,

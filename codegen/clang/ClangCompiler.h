@@ -29,9 +29,9 @@ struct ClangJob {
   std::string what; ///< For messages: "an emitted cpu kernel".
   std::vector<KernelHeader> headers;
   std::vector<ClangUnit> units;
-  std::vector<std::string> args;     ///< Of cc1, for every unit.
-  std::vector<std::string> linkArgs; ///< Of the linker.
-  /// What else decides the objects: options of LLVM itself.
+  std::vector<std::string> args;     ///< Arguments of cc1, for every unit.
+  std::vector<std::string> linkArgs; ///< Arguments of the linker.
+  /// Other things that decide the objects: options of LLVM itself.
   std::string settings = {};
 };
 

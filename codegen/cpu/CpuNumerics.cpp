@@ -94,7 +94,7 @@ namespace {
 /// Elements of one token's key or value that are stored together: one, or a
 /// block of Q8_0.
 struct CacheRun {
-  int64_t first; ///< Of [heads * size].
+  int64_t first; ///< Index into [heads * size].
   int64_t count;
   int64_t at;     ///< Byte of the first element in the page.
   int64_t stride; ///< Bytes to each pair of elements behind it.
@@ -161,7 +161,7 @@ static void readBlock(const CacheRun &run, const uint8_t *page, float *row) {
         static_cast<float>(static_cast<int8_t>(page[codeAt(run, i)]));
 }
 
-/// As toKvBlock() of kernels/kvcache.h.
+/// Rounds like toKvBlock() of kernels/kvcache.h.
 static void writeBlock(const CacheRun &run, const float *row, uint8_t *page) {
   float largest = 0;
   for (int64_t i = 0; i < run.count; ++i) {

@@ -61,7 +61,7 @@ std::vector<kernel::RowBucket> CpuTarget::rowBuckets() const {
           {"prefill", targetOptions.maxPrefill, targetOptions.maxLogitsRows}};
 }
 
-// As many as a split has, and none is dropped.
+// A top-k of all the keys of a split would drop nothing.
 int64_t CpuTarget::mostTopK() const {
   return cpu::AttentionConfig{}.splitTokens - 1;
 }
@@ -73,7 +73,7 @@ static DictionaryAttr rowTiles(MLIRContext *context,
                                const CpuTargetOptions &options,
                                PanelFormat format, int64_t depth,
                                int64_t weights) {
-  // Of all weights together `panels`.
+  // `panels` counts those of all weights together.
   auto tiles = [&](int64_t panels, int64_t ahead) {
     return tilesAttr(
         context,

@@ -25,7 +25,7 @@
 
 namespace llamac {
 
-/// What of a plan's options decides the cpu kernels.
+/// The options of a plan that decide the cpu kernels.
 struct CpuTargetOptions {
   int64_t context = 0;        ///< Tokens a sequence may hold.
   int64_t maxPrefill = 512;   ///< Rows of the largest step.
@@ -38,15 +38,15 @@ struct CpuTargetOptions {
 /// The format called "f32", "f16", "bf16" or "q8_0".
 std::optional<cpu::KvFormat> parseCpuKvFormat(llvm::StringRef name);
 
-/// What `attr`, of the cpu target, says of them. Failure, with an error, for
-/// what the target does not have.
+/// Reads the options from `attr`, of the cpu target. Failure, with an error,
+/// for what the target does not have.
 mlir::FailureOr<CpuTargetOptions> cpuTargetOptions(kernel::TargetAttr attr,
                                                    kernel::EmitError emitError);
 
 /// The layout of the KV cache for a model with `kv`.
 cpu::KvConfig kvConfig(llama::KVType kv, const CpuTargetOptions &options);
 
-/// What the panels of `weight` hold.
+/// The format of the panels of `weight`.
 inline PanelFormat panelFormatOf(mlir::Value weight) {
   return panelFormat(llama::dataTypeOf(weight));
 }
@@ -61,7 +61,7 @@ struct CpuKernelText {
 /// One family of kernels; see Families.cpp for the list.
 struct CpuFamily {
   llvm::StringRef name;
-  llvm::StringRef header; ///< Of its skeleton: "matmul.h".
+  llvm::StringRef header; ///< Header of its skeleton: "matmul.h".
   bool (*implements)(mlir::Operation *op);
   cpu::LaunchShape (*shape)(mlir::Operation *op, const CpuTargetOptions &);
   CpuKernelText (*text)(mlir::Operation *op, const CpuTargetOptions &);

@@ -167,7 +167,7 @@ static bool isProduct(Operation *op) {
          isF32(op->getOperand(0).getType()) && givesF32(op);
 }
 
-/// Of one product, or of query, key and value.
+/// The shape of a gemv launch: one product, or query, key and value.
 template <typename Op>
 static cpu::LaunchShape gemvShape(Operation *op,
                                   const CpuTargetOptions &options) {
@@ -211,7 +211,7 @@ static CpuKernelText matmulText(Operation *operation,
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Of attention, or of the merge behind it.
+/// The config of attention, or of the merge behind it.
 template <typename Op>
 static cpu::AttentionConfig attentionConfig(Op op,
                                             const CpuTargetOptions &options) {
@@ -387,7 +387,8 @@ static CpuKernelText embedText(Operation *operation, const CpuTargetOptions &) {
 }
 
 namespace {
-/// What a launch stores of each element: its definition, and an object of it.
+/// How a launch stores each element: a functor's definition, and an object of
+/// it.
 struct EpilogueText {
   std::string definition;
   std::string object;
@@ -482,9 +483,9 @@ static CpuKernelText pointwiseText(Operation *operation,
 /// The most scratch that a choice may take of a thread.
 static constexpr int64_t mostScratch = 4 << 20;
 
-/// Of a launch of one row that multiplies by `weights` matrices at a time, for
-/// an op with `config`. A choice names only what differs from the default (with
-/// AVX-512), or from what the op names.
+/// The tile choices for a launch of one row that multiplies by `weights`
+/// matrices at a time, for an op with `config`. A choice names only what
+/// differs from the default (with AVX-512), or from what the op names.
 static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
   std::vector<Tiles> choices;
   const int64_t all = cpu::mostPanels / config.weights;
@@ -505,7 +506,7 @@ static std::vector<Tiles> gemvTiles(const cpu::MatmulConfig &config) {
   return choices;
 }
 
-/// Of a product, or of query, key and value.
+/// The tile choices for one product, or for query, key and value.
 template <typename Op>
 static std::vector<Tiles> productTiles(Operation *operation,
                                        const CpuTargetOptions &options) {

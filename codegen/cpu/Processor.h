@@ -21,14 +21,14 @@
 
 namespace llamac {
 
-/// Those whose ways of reading were measured (docs/performance.md).
+/// Processors whose way of reading memory was measured (docs/performance.md).
 enum class Processor {
   Generic, ///< Sapphire Rapids, and what was not measured.
   Zen3,    ///< And AMD's before it.
   Zen4,    ///< And AMD's after it.
 };
 
-/// As compilers call them: "generic", "znver3", "znver4".
+/// The name that compilers use: "generic", "znver3", "znver4".
 absl::string_view processorName(Processor processor);
 std::optional<Processor> parseProcessor(absl::string_view name);
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of each family a grid of sizes, of which those stay that its skeleton takes,
-// that make another kernel, that fit into the GPU's shared memory, and whose
-// sums and loads in flight fit into registers. The limits of these are careful
+// Each family has a grid of sizes. Those stay that its skeleton takes, that
+// make another kernel, that fit into the GPU's shared memory, and whose sums
+// and loads in flight fit into registers. The limits of these are careful
 // guesses, which tests/codegen/cuda/CandidateGateTest.cpp checks by compiling.
 //
 //===----------------------------------------------------------------------===//
@@ -65,7 +65,7 @@ static size_t weightsOfProduct(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is legal
+// Legality
 //===----------------------------------------------------------------------===//
 
 /// How many chunks the lanes read of a row.
@@ -243,7 +243,7 @@ std::vector<Tiles> candidatesOf(Operation *op,
 }
 
 //===----------------------------------------------------------------------===//
-// What the cost model asks
+// The queries of the cost model
 //===----------------------------------------------------------------------===//
 
 /// Registers for addresses, counters and the input.

@@ -427,7 +427,7 @@ int64_t occupancyOf(const cuda::LaunchShape &shape, int registers,
 }
 
 int64_t attentionOccupancy(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
-  constexpr int registers = 168; // Those of heads of 128.
+  constexpr int registers = 168; // Attention of heads of 128 takes so many.
   return occupancyOf(shape, registers, gpu);
 }
 
@@ -513,10 +513,10 @@ bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options) {
 }
 
 //===----------------------------------------------------------------------===//
-// What was chosen, and why nothing faster
+// Selected configs, and why nothing faster
 //===----------------------------------------------------------------------===//
 
-/// Of a product, or of query, key and value.
+/// The tiles of one product, or of query, key and value.
 static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
   const auto [parts, weights] = partsOf(op);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
@@ -554,7 +554,7 @@ Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
   return {{"stages", config.stages}}; // Its keys are not split.
 }
 
-/// Of products on a GPU of Sm90, which has streams and wgmma.
+/// Why a product does not stream or use wgmma, on a GPU of Sm90.
 static std::string productSlowPath(Operation *op,
                                    const CudaTargetOptions &options) {
   const kernel::MatmulFamily family = matmulAttr(op).getFamily();

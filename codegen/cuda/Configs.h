@@ -60,7 +60,7 @@ constexpr int maxUnrolledSums(cuda::WeightFormat format) {
                                             : 32;
 }
 
-/// Of the product with `weight`, or with `weights` of its shape.
+/// The config for the product with `weight`, or with `weights` of its shape.
 cuda::GemvConfig gemvConfig(mlir::Value weight, size_t weights,
                             kernel::MatmulConfigAttr attr);
 
@@ -158,7 +158,7 @@ Tiles tilesOf(mlir::Operation *op, const CudaTargetOptions &options);
 std::vector<std::string> slowPathsOf(mlir::Operation *op,
                                      const CudaTargetOptions &options);
 
-/// What decides the time of `op` with the tiles that it has.
+/// The model's view of `op` with the tiles that it has, which decides its time.
 TileModel tileModelOf(mlir::Operation *op, const CudaTargetOptions &options);
 
 } // namespace llamac

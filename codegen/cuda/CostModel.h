@@ -26,11 +26,11 @@
 
 namespace llamac {
 
-/// What the model asks of a kernel's tiles.
+/// The quantities of a kernel's tiles that the model asks for.
 struct TileModel {
   int64_t weightRows = 0; ///< Rows that share a reading of the weights; 0: all.
-  int64_t rowBytes = 0;   ///< Of an input row that every block reads.
-  int64_t bytesInFlight = 0; ///< Of weights, of a block.
+  int64_t rowBytes = 0;   ///< Bytes of an input row that every block reads.
+  int64_t bytesInFlight = 0; ///< Bytes of weights that a block has in flight.
   int64_t occupancy = 0;     ///< Blocks that a multiprocessor has at a time.
   /// Where the launch partitions its work among its blocks: the pieces of it,
   /// or, where it partitions keys, those of a row if it did not.

@@ -56,7 +56,7 @@ static bool roundsWeights(Operation *op) {
   });
 }
 
-/// What a rounding of the operands of `op` comes to in its result.
+/// The error in the result of `op` that rounding its operands causes.
 static double productTolerance(Operation *op) {
   const auto config = op->getAttrOfType<kernel::MatmulConfigAttr>("config");
   const bool rounds =
@@ -65,8 +65,8 @@ static double productTolerance(Operation *op) {
   return rounds ? cancellation * bf16Rounding : fp32Tolerance;
 }
 
-/// What rounding to `type` comes to, where a number that is a little off rounds
-/// to the other side.
+/// The error that rounding to `type` adds, where a number that is a little off
+/// rounds to the other side.
 static double resultTolerance(Type type) {
   return getElementTypeOrSelf(type).isBF16() ? bf16Rounding : 0;
 }

@@ -28,9 +28,9 @@
 
 namespace llamac {
 
-/// What of a plan's options decides the cuda kernels. Tile configs are the same
-/// for every GPU: the smallest of those that are named has room for them, but
-/// for attention of heads that are larger than published models have.
+/// The options of a plan that decide the cuda kernels. Tile configs are the
+/// same for every GPU: the smallest of those that are named has room for them,
+/// but for attention of heads that are larger than published models have.
 struct CudaTargetOptions {
   GpuSpec gpu = defaultGpuSpec();
   int64_t context = 0;    ///< Tokens a sequence may hold.
@@ -45,8 +45,8 @@ struct CudaTargetOptions {
 /// The format called "f16" or "bf16".
 std::optional<cuda::KvFormat> parseCudaKvFormat(llvm::StringRef name);
 
-/// What `attr`, of target cuda or sim, says of them. Failure, with an error,
-/// for what the targets do not have.
+/// Reads the options from `attr`, of target cuda or sim. Failure, with an
+/// error, for what the targets do not have.
 mlir::FailureOr<CudaTargetOptions>
 cudaTargetOptions(kernel::TargetAttr attr, kernel::EmitError emitError);
 
@@ -80,7 +80,7 @@ struct CudaKernelText {
   /// parameters it names weights and their maps only, and the rows.
   std::string prologue = {};
   std::string body = {};       ///< Statements.
-  llvm::StringRef header = {}; ///< Of its skeleton, if not the family's.
+  llvm::StringRef header = {}; ///< Header of its skeleton, if not the family's.
   /// A resident step has no parameters but `table`, of so many addresses, and
   /// `steps`; other kernels have 0 here.
   int64_t table = 0;
@@ -105,10 +105,10 @@ inline constexpr int64_t maxSampledWidth = int64_t{1} << 18;
 /// One family of kernels; see Families.cpp for the list.
 struct CudaFamily {
   llvm::StringRef name;
-  llvm::StringRef header; ///< Of its skeleton: "gemv.cuh".
+  llvm::StringRef header; ///< Header of its skeleton: "gemv.cuh".
   bool (*implements)(mlir::Operation *op);
   cuda::LaunchShape (*shape)(mlir::Operation *op, const CudaTargetOptions &);
-  /// What a kernel that does what `op` says is made of.
+  /// Makes the text of a kernel that does what `op` says.
   CudaKernelText (*text)(mlir::Operation *op, const CudaTargetOptions &);
   /// Its tensor maps; null: none.
   std::vector<cuda::MapShape> (*maps)(mlir::Operation *op,

@@ -23,9 +23,9 @@
 
 namespace llamac {
 
-/// What a block of a kernel takes.
+/// The resources that a block of a kernel takes.
 struct BlockResources {
-  int registers = 0; ///< Of a thread.
+  int registers = 0; ///< Registers of a thread.
   int threads = 0;
   int sharedBytes = 0; ///< Static and dynamic.
 };

@@ -57,7 +57,8 @@ namespace {
 struct Phases {
   kernel::ResidentOp step;
   kernel::EmbedOp embed;
-  kernel::PointwiseOp scaled; ///< What the embedding becomes, if it does.
+  kernel::PointwiseOp scaled; ///< Scales the embedding; null where nothing
+                              ///< does.
   SmallVector<kernel::RopeTableOp> tables; ///< Besides the embedding's.
   kernel::LayersOp layers;
   SmallVector<Operation *> ofLayer;

@@ -39,7 +39,7 @@ LLAMAC_DEVICE bool arrivesLast(uint32_t *counter, uint32_t arrivals,
   return isLast[0];
 }
 
-/// The same by all threads of the block.
+/// arrivesLast() called by all threads of the block.
 LLAMAC_DEVICE bool arrivesLast(uint32_t *counter, uint32_t arrivals) {
   return arrivesLast(counter, arrivals, threadIdx.x == 0,
                      [] { syncThreads(); });

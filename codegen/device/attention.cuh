@@ -42,7 +42,7 @@ struct AttentionArgs {
   void *out;            ///< AttentionResult [rows][heads][headSize].
 };
 
-/// What results are stored as.
+/// The type that results are stored as.
 template <AttentionConfig config>
 using AttentionResult = ChooseType<
     config.result == RowFormat::F32, float,
@@ -241,7 +241,8 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   });
 }
 
-/// What the blocks of attentionSplit share; see attentionSplitShape().
+/// The memory that the blocks of attentionSplit share; see
+/// attentionSplitShape().
 struct SplitArgs {
   float *partials;    ///< f32 [rows][heads][splits][attentionPartialFloats].
   uint32_t *counters; ///< [rows][kvHeads][attentionHeadTiles], zero.
@@ -316,7 +317,7 @@ struct RowSplit {
   int position;
   int sequence;
   int split;
-  int splits; ///< Of the row.
+  int splits; ///< Splits of the row.
   int kvHead;
   int headTile;
 };
@@ -331,7 +332,7 @@ template <AttentionConfig config> struct SplitInMemory : WholeBlock {
   const SplitArgs &shared;
   const RowSplit &of;
   int firstHead;
-  int heads; ///< Of the tile.
+  int heads; ///< Heads of the tile.
 
   LLAMAC_DEVICE SplitInMemory(const AttentionArgs &args,
                               const SplitArgs &shared, const RowSplit &of)

@@ -284,7 +284,7 @@ template <AttentionConfig config> struct WgmmaAttention {
   }
 };
 
-/// As attention(), by a map of wgmmaPoolMap. A launch of
+/// Computes attention() by wgmma, with a map of wgmmaPoolMap. A launch of
 /// wgmmaAttentionShape(config).
 template <AttentionConfig config>
 LLAMAC_DEVICE void attentionWgmma(int rows, const TensorMap &pool,

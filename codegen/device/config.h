@@ -34,7 +34,7 @@ struct GemvConfig {
   long depth;
   int weights = 1;        ///< 1 or 2.
   int maxRows = 1;        ///< 1, 2, 4 or 8.
-  int warps = 4;          ///< Of a block.
+  int warps = 4;          ///< Warps of a block.
   int outputsPerWarp = 2; ///< A power of two, at least 2.
   int unroll = 4;
 };
@@ -48,18 +48,18 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemvConfig &config) {
           config.warps * 32};
 }
 
-/// The same product with weights that stream through shared memory (sm_90).
-/// `blocks` blocks, one for each multiprocessor, partition the rows of one
-/// matrix, or of several that share the input and lie apart: `parts` outputs of
-/// each, 0 for none. Of floats a warp has `outputsPerWarp` rows of each weight
-/// at a time, whose segments come by bulk copies into a ring of its own; of
-/// block formats the block has a row of tiles.
+/// The product of GemvConfig with weights that stream through shared memory
+/// (sm_90). `blocks` blocks, one for each multiprocessor, partition the rows of
+/// one matrix, or of several that share the input and lie apart: `parts`
+/// outputs of each, 0 for none. Of floats a warp has `outputsPerWarp` rows of
+/// each weight at a time, whose segments come by bulk copies into a ring of its
+/// own; of block formats the block has a row of tiles.
 struct StreamConfig {
   GemvConfig product; ///< `outputs` of all parts together.
   long parts[3];
   int blocks = 132;      ///< H100 and H200.
-  int stageBytes = 4096; ///< Of a stage of a warp's ring, at most; a fifth of
-                         ///< that of a block's.
+  int stageBytes = 4096; ///< Most bytes of a stage of a warp's ring; a stage of
+                         ///< a block's ring has five times as many.
 };
 
 constexpr int streamWarps = 8;
@@ -188,7 +188,7 @@ LLAMAC_CONSTEXPR int splitNumbers(const GemvConfig &config) {
   return !hasOffsets(config.format) ? 1 : hasHalfScales(config.format) ? 4 : 2;
 }
 
-/// What a block keeps beside its ring.
+/// The shared memory that a block has beside its ring.
 template <GemvConfig config> struct alignas(16) SplitShared {
   static constexpr int rows = config.maxRows;
   static constexpr int sets = splitSets(config);
@@ -199,7 +199,7 @@ template <GemvConfig config> struct alignas(16) SplitShared {
   unsigned char input[sets][splitSetBytes];
   /// The numbers of the block that each pair of a set's columns has.
   float blocks[sets][4][numbers];
-  /// What the warps have of two units.
+  /// Partial sums of the warps, for two units.
   float partials[2][streamWarps][config.weights][rows][tileRows];
   float squares[rows][streamWarps];
 };
@@ -237,7 +237,8 @@ LLAMAC_CONSTEXPR int splitStageGroups(const GemvConfig &product,
   return groups;
 }
 
-/// The same of a launch of one product: a stage has five times stageBytes.
+/// splitStageGroups() of a launch of one product: a stage has five times
+/// stageBytes.
 LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
   const int third = streamRingBytes / 3 - 2 * 8;
   return splitStageGroups(config.product, 5 * config.stageBytes < third
@@ -297,9 +298,9 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
 /// (LaneBFloat16).
 enum class RowFormat : unsigned char { F32, BF16, LaneBF16 };
 
-/// The same product of x in bf16 for any number of rows, by mma: a tile has
+/// The product of x in bf16 for any number of rows, by mma: a tile has
 /// `tileRows` rows of x and gemmWarpOutputs outputs for each of
-/// `warpsAlongOutputs` warps, of each weight half of these where there are two.
+/// `warpsAlongOutputs` warps; two weights have half of these each.
 /// `warpsAlongRows` times as many warps share its rows. `stages` slices of the
 /// depth are in shared memory, of each of the `minBlocks` blocks that a
 /// multiprocessor has, and `splits` blocks share the depth of a tile.
@@ -405,7 +406,7 @@ struct AttentionConfig {
   int minSplitTokens = 128;     ///< The fewest keys that are worth a part.
   int stages = 2;               ///< Tiles of keys and values in shared memory.
   bool sharedQueries = false;   ///< Split attention has queries there too.
-  ExpKind exp = ExpKind::Exact; ///< Of the scores: Exact or Poly3.
+  ExpKind exp = ExpKind::Exact; ///< Exponentials of the scores: Exact or Poly3.
   RowFormat result = RowFormat::F32;
   int maxRows = 0; ///< A launch has at most so many, unsplit.
 };
@@ -499,8 +500,8 @@ LLAMAC_CONSTEXPR LaunchShape wgmmaAttentionShape(const AttentionConfig &config,
           wgmmaAttentionStages * wgmmaAttentionStageBytes(config)};
 }
 
-/// Of the pool, operand `operand`: tokens of K and V, 64 elements wide. Its
-/// rows are as many as the operand has.
+/// The map of the pool, operand `operand`: tokens of K and V, 64 elements wide.
+/// Its rows are as many as the operand has.
 LLAMAC_CONSTEXPR MapShape wgmmaPoolMap(const AttentionConfig &config,
                                        int operand) {
   return {operand, 2, config.kv.headSize, 0, 64, keyTile, 128};

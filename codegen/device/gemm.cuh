@@ -131,7 +131,7 @@ private:
   }
 
   unsigned char *stages;
-  int column;          ///< Of a slice, the thread's in rows of floats.
+  int column;          ///< The thread's column of a slice, in rows of floats.
   int rowTo;           ///< Its first place in them.
   int tileTo = 0;      ///< Its first place in the tiles of a stage.
   int inputRows;       ///< Rows of x that there are from its first one on.
@@ -145,7 +145,7 @@ private:
 template <GemmConfig config, bool = hasScales(config.format)>
 struct GemmOperand {
   static constexpr WeightFormat format = config.format;
-  WeightChunk<format> chunks[2]; ///< Of rows g and g + 8.
+  WeightChunk<format> chunks[2]; ///< Rows g and g + 8.
 
   LLAMAC_DEVICE void load(const unsigned char *weights, int output,
                           const GroupScales<format> &groups) {

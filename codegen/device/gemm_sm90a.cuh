@@ -24,7 +24,7 @@
 // even number of tiles along the rows, else x: each copies half of it to both,
 // so a stage is free when both are done with it.
 //
-// What lies outside of x and W is zero in shared memory; it does not reach the
+// Elements outside of x and W are zero in shared memory; they do not reach the
 // epilogue.
 //
 //===----------------------------------------------------------------------===//
@@ -104,7 +104,7 @@ template <WgmmaConfig config> class WgmmaProduct {
   struct Weights {
     WgmmaWeight all[parts * config.weights];
 
-    /// By selections: an index would take the array to local memory.
+    /// Selections are used since an index would take the array to local memory.
     LLAMAC_DEVICE WgmmaWeight of(int part, int w) const {
       WgmmaWeight found = all[0];
 #pragma unroll

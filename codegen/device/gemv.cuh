@@ -65,8 +65,8 @@ template <GemvConfig config, class Rows> struct CachedInput {
       x[row] = input.row(row < count ? row : count - 1);
   }
 
-  /// What belongs to four `four` of the lane's chunk, 32 * turn + lane, of a
-  /// row; zeros past its end.
+  /// The input that belongs to four `four` of the lane's chunk, 32 * turn +
+  /// lane, of a row; zeros past its end.
   LLAMAC_DEVICE Vec<float, 4> load(int row, uint32_t turn, int four) {
     // In 64 bits, so that fours lie at constants from one another.
     const long k = columnOfFour(config.format, 32 * turn + laneIndex(), four);
@@ -85,8 +85,8 @@ template <GemvConfig config, class Rows> struct CachedInput {
     return value;
   }
 
-  /// What a lane's `pairs` totals of each row are multiplied by, where the lane
-  /// has that of row `row`; all lanes come.
+  /// The factor that a lane multiplies its `pairs` totals of each row by, where
+  /// the lane has that of row `row`; all lanes call it.
   template <int pairs> LLAMAC_DEVICE float scale(int) const {
     float list[maxRows * pairs];
 #pragma unroll
@@ -96,7 +96,7 @@ template <GemvConfig config, class Rows> struct CachedInput {
   }
 };
 
-/// What a warp computes: the sums of `outputsPerWarp` outputs.
+/// Computes the sums of `outputsPerWarp` outputs in a warp.
 template <GemvConfig config, class Input> struct GemvWarp {
   static constexpr WeightFormat format = config.format;
   using Weight = PackedWeight<format>;
@@ -217,7 +217,7 @@ template <GemvConfig config, class Input> struct GemvWarp {
     });
   }
 
-  /// The same with what extras(row, column) gives, which may have loaded it
+  /// Finishes with what extras(row, column) gives, which may have loaded it
   /// before.
   template <class Epilogue, class Extras>
   LLAMAC_DEVICE void finish(long first, long end, int count,

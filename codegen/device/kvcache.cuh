@@ -68,8 +68,8 @@ LLAMAC_DEVICE F32x2 rotated(F32x2 pair, F32x2 cosSin) {
           fma(pair.y, cosSin.x, pair.x * cosSin.y)};
 }
 
-/// What a product of qkv makes: the same for a whole block. All three have one
-/// epilogue, so that products of one format share their code.
+/// The part of qkv that a product makes: a whole block has one part. All three
+/// have one epilogue, so that products of one format share their code.
 enum class QkvPart { Query, Key, Value };
 
 /// A pair of a query, key or value, of column `column`: with its bias, if it
@@ -79,7 +79,7 @@ LLAMAC_DEVICE F32x2 withBiasRotated(QkvPart part, long column, F32x2 acc,
                                     const float *const (&biases)[3],
                                     const float *cosSin) {
   if constexpr (biased) {
-    // By constant numbers, which keeps them in registers.
+    // Constant indices keep the pointers in registers.
     const float *bias = part == QkvPart::Query ? biases[0]
                         : part == QkvPart::Key ? biases[1]
                                                : biases[2];
@@ -115,8 +115,9 @@ template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
   }
 };
 
-/// The same of query [rows][width], key and value [rows][kvHeads * headSize] in
-/// memory. A launch of pointwiseShape() of all three.
+/// Rotates query and key, and appends key and value, from query [rows][width],
+/// key and value [rows][kvHeads * headSize] in memory. A launch of
+/// pointwiseShape() of all three.
 template <KvConfig kv, long width>
 LLAMAC_DEVICE void ropeAppend(const float *query, const float *key,
                               const float *value, const AppendArgs &to,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What ropeAppend() of kvcache.cuh does, behind RMSNorm of the query and the
-// key, whose parts have a block each.
+// Here is ropeAppend() of kvcache.cuh after RMSNorm of the query and the key,
+// whose parts have a block each.
 //
 //===----------------------------------------------------------------------===//
 

@@ -118,7 +118,7 @@ LLAMAC_DEVICE uint32_t fmaHalf2(uint32_t a, uint32_t b, uint32_t c) {
                   "fma.rn.f16x2 %0, %1, %2, %3;", "r"(a), "r"(b), "r"(c));
 }
 
-/// The same on two bfloat16 a word.
+/// fmaHalf2() on two bfloat16 in a word.
 LLAMAC_DEVICE uint32_t fmaBf162(uint32_t a, uint32_t b, uint32_t c) {
   LLAMAC_PTX_PURE(uint32_t, "r", llamacSim->fmaBf162(a, b, c),
                   "fma.rn.bf16x2 %0, %1, %2, %3;", "r"(a), "r"(b), "r"(c));
@@ -312,7 +312,7 @@ template <typename T> LLAMAC_DEVICE T loadReadOnly(const T *global) {
   LLAMAC_LOAD("");
 }
 
-/// The same of what is read once: it takes no place in the L1 cache.
+/// Loads what is read once: it takes no place in the L1 cache.
 template <typename T> LLAMAC_DEVICE T loadOnce(const T *global) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16,
                 "one load reads 4, 8 or 16 bytes");

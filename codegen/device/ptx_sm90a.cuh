@@ -85,8 +85,8 @@ LLAMAC_DEVICE void tensorLoad(void *shared, const TensorMap &map, int column,
              "r"(sharedAddress(barrier)));
 }
 
-/// The same to each block of the cluster whose bit is set in `blocks`: the box
-/// and the count go to where `shared` and `barrier` lie in that block.
+/// Loads to each block of the cluster whose bit is set in `blocks`: the box and
+/// the count go to where `shared` and `barrier` lie in that block.
 LLAMAC_DEVICE void tensorLoadMulticast(void *shared, const TensorMap &map,
                                        int column, int row, uint64_t *barrier,
                                        uint16_t blocks) {

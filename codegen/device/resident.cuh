@@ -15,12 +15,12 @@
 // block has one of tiles, as in stream_mma.cuh. No warp does nothing but fill
 // that, which would leave the others a third fewer registers: they take turns.
 //
-// Those come as words (words.cuh). A unit of outputs u belongs to block u
-// modulo the grid, and to a warp of it, or to all, so that every block has a
-// share of every product; which they are does not decide any result's bits.
-// Sums are made in the order of the streams of launches, and attention by the
-// code of attention.cuh: the results are those of a step of launches, bit by
-// bit.
+// The results of other blocks come as words (words.cuh). A unit of outputs u
+// belongs to block u modulo the grid, and to a warp of it, or to all, so that
+// every block has a share of every product; which they are does not decide any
+// result's bits. Sums are made in the order of the streams of launches, and
+// attention by the code of attention.cuh: the results are those of a step of
+// launches, bit by bit.
 //
 // Memory order. A step ends in a barrier of all blocks, with release and
 // acquire, the only one that all of them wait at. What it orders:
@@ -269,7 +269,7 @@ public:
     usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
     float *const queries =
         reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
-    syncThreads(); // What was in the area is read.
+    syncThreads(); // The area's former contents have been read.
     if (warpIndex() < attentionWarps) {
       const KvCache<attention.kv> cache{
           static_cast<uint16_t *>(const_cast<void *>(pool)), pageTable};
@@ -349,7 +349,7 @@ private:
       return extras;
     };
     ExtrasOf<Epilogue> extras = extrasAt();
-    syncThreads(); // What was in the area is read.
+    syncThreads(); // The area's former contents have been read.
     float squares = 0;
     stage<number>(input, 0, minOf<long>(early * floatsOfSegment, P::gemv.depth),
                   squares);
@@ -398,7 +398,7 @@ private:
         early == P::segments ? Staged::eights
                              : early * Row::segmentTiles * (tileColumns / 8);
     auto &staged = *reinterpret_cast<SplitShared<P::gemv> *>(shared->area);
-    syncThreads(); // What was in the area is read.
+    syncThreads(); // The area's former contents have been read.
     if (firstUnit() >= P::Units::count)
       return;
     Staged::template fill<0, earlyEights>(staged, input, 1);
@@ -679,7 +679,7 @@ private:
           (other.rank == own.rank && other.id < own.id))
         own = other;
     }
-    syncThreads(); // Those of the block are read.
+    syncThreads(); // The block's candidates have been read.
     return firstOfBlock<streamWarps>(own, firsts);
   }
 
@@ -718,18 +718,18 @@ private:
 
   void *const *table;
   uint32_t *words;
-  const int steps; ///< As the launch says.
+  const int steps; ///< The launch's number of steps.
   const int asked; ///< At least 1.
   Shared *shared;
-  Place next;             ///< What is copied next.
-  RingPlace<stages> at{}; ///< What is multiplied next.
+  Place next;             ///< The next place to copy to.
+  RingPlace<stages> at{}; ///< The next place to multiply from.
   int filler = 0;         ///< The warp that next fills the block's ring.
   int step = 0;
   int token = 0;
   int position = 0;
   int sequence = 0;
   long usedPartials = 0; ///< Words of a layer's partial results.
-  Ranked first;          ///< Of the lane's logits.
+  Ranked first;          ///< The lane's best logit so far.
 };
 
 } // namespace llamac::cuda

@@ -29,7 +29,7 @@ struct AreRotated {
   static constexpr bool normalises = false;
 };
 
-/// Those who read a head normalise it, and rotate it then, in the order of
+/// The threads that read a head normalise it, then rotate it, in the order of
 /// norm_rope.cuh.
 struct HeadNorms {
   static constexpr bool normalises = true;
@@ -71,13 +71,13 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
 
   const KvCache<config.kv> &cache;
   const RowSplit &of;
-  const uint32_t *qkv; ///< As QkvWords has them.
+  const uint32_t *qkv; ///< Laid out as in QkvWords.
   const Heads &norms;
   WordRow out;
   uint32_t *partials; ///< [splits][heads][partial].
   float *shared;      ///< residentQueryFloats(config).
   int firstHead;
-  int heads; ///< Of the tile.
+  int heads; ///< Heads of the tile.
 
   LLAMAC_DEVICE SplitInWords(const KvCache<config.kv> &cache,
                              const RowSplit &of, const uint32_t *qkv,
@@ -101,7 +101,7 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
     const int fours = queries + (hasKey() ? 2 * (head / 4) : 0);
     for (int i = threadIdx.x; i < fours; i += team) {
       const int inKey =
-          i - queries; // Of key and value, where it is not below 0.
+          i - queries; // Index into key and value, where it is not below 0.
       const long at =
           inKey < 0 ? firstHead * head + 4 * i
                     : width + of.kvHead * head +

@@ -32,14 +32,14 @@ struct ResidentProduct {
 /// A step of one row in one launch of at most `blocks` blocks.
 struct ResidentConfig {
   ResidentProduct products[residentProducts] = {};
-  int count = 0; ///< Of products.
+  int count = 0; ///< The number of products.
   /// Products 0 to layerEnd - 1 are those of a layer, of which there are
   /// `layers`; a layer has `layerPointers` addresses in the table.
   int layerEnd = 0;
   int layers = 1;
   int layerPointers = 0;
   int headSize = 0;
-  int tables = 1;        ///< Of angles, of which each layer has one.
+  int tables = 1;        ///< Cos/sin caches, of which each layer uses one.
   long wordsBefore = 0;  ///< Words of values ahead of the layers,
   long layerWords = 0;   ///< of a layer,
   long partialWords = 0; ///< and of the partial results of its attention.
@@ -47,7 +47,7 @@ struct ResidentConfig {
   /// turns.
   int areaBytes = 0;
   int blocks = 132;
-  int stageBytes = 8192; ///< Of a stage of a ring.
+  int stageBytes = 8192; ///< Bytes of a stage of a ring.
   int stages = 3;
 };
 
@@ -82,14 +82,14 @@ LLAMAC_CONSTEXPR long residentCounters(const ResidentConfig &config) {
 /// The copies of a product's weights follow it. It is kept in shared memory, so
 /// that one piece of code copies those of all products.
 struct ResidentSource {
-  unsigned units;    ///< Of all parts,
+  unsigned units;    ///< Units of all parts,
   unsigned second;   ///< of the parts ahead of the second,
   unsigned third;    ///< and of those ahead of the third.
-  unsigned rowBytes; ///< Of a row of weights, or of tiles,
+  unsigned rowBytes; ///< Bytes of a row of weights, or of tiles,
   unsigned segment;  ///< and of its share of a stage.
-  unsigned segments; ///< Of a row.
+  unsigned segments; ///< Segments of a row.
   unsigned weights;  ///< 1 or 2.
-  int matrices[3];   ///< As ResidentProduct has them.
+  int matrices[3];   ///< Copied from ResidentProduct.
   int layerPointers; ///< 0 of a product that is not of a layer.
   unsigned unused;
 };
@@ -100,7 +100,7 @@ template <ResidentConfig config> struct alignas(128) ResidentShared {
   unsigned char stages[rings][config.stages][config.stageBytes];
   unsigned char area[config.areaBytes];
   unsigned long full[rings][config.stages];
-  unsigned long empty[config.stages]; ///< Of the block's ring.
+  unsigned long empty[config.stages]; ///< Barriers of the block's ring.
   ResidentSource sources[residentProducts];
   float cosSin[config.tables][config.headSize];
   float squares[streamWarps];

@@ -30,10 +30,10 @@ namespace llamac::cuda {
 /// One of the products of a launch, which share their input.
 struct ProductPart {
   long outputs;
-  long allOutputs;     ///< Of all parts, a whole number of pairs.
+  long allOutputs;     ///< Outputs of all parts, a whole number of pairs.
   long before = 0;     ///< Outputs of the parts ahead.
   int allTiles = 0;    ///< Tiles of all parts.
-  int tilesBefore = 0; ///< Those of the parts ahead.
+  int tilesBefore = 0; ///< Tiles of the parts ahead.
 };
 
 /// A block's place: its number in a product, and its tile along the rows.
@@ -50,7 +50,7 @@ struct ProductTile {
   int part;
   long outputs;
   long firstOutput;
-  int number; ///< Of all tiles of a launch.
+  int number; ///< Number among all tiles of a launch.
   int split;
 };
 
@@ -162,7 +162,7 @@ template <class Math, bool scales> struct ProductResults {
   const Math &math;
   const ProductTile &tile;
   int rows;
-  const float *scaleOfRow; ///< Of the tile; shared memory.
+  const float *scaleOfRow; ///< Scales of the tile's rows; shared memory.
 
   LLAMAC_DEVICE ProductResults(const Math &math, int rows,
                                const ProductTile &tile, const float *scaleOfRow)
@@ -248,7 +248,7 @@ private:
   LLAMAC_DEVICE void squareResults(const F32x2 (&results)[batch]) const {
     static_assert(Math::rowsAreColumns && batch % 2 == 0);
     if constexpr (first == 0)
-      math.sync(); // What was there is read.
+      math.sync(); // The former contents have been read.
 #pragma unroll
     for (int i = 0; i < batch; i += 2) {
       float sum =

@@ -194,7 +194,7 @@ LLAMAC_DEVICE SineCosine sineCosine(double x) {
   r -= double(n) * 0x1.313198a2e037p-61;
 
   const double square = r * r;
-  double sine = 0, cosine = 0; // Of (sin r) / r and cos r, by Horner's rule.
+  double sine = 0, cosine = 0; // (sin r) / r and cos r, by Horner's rule.
 #pragma unroll
   for (int k = 16; k > 0; k -= 2) {
     sine = (sine + 1) * -square * (1.0 / double(k * (k + 1)));

@@ -75,7 +75,7 @@ struct Ranked {
 /// Behind all tokens.
 LLAMAC_DEVICE Ranked notRanked() { return {0xffffffffu, 0xffffffffu}; }
 
-/// What the blocks of sample share; see sampleShape().
+/// The memory that the blocks of sample share; see sampleShape().
 struct SampleArgs {
   Ranked *firsts;     ///< [rows][sampleBlocks(width)].
   uint32_t *counters; ///< [rows], zero.
@@ -146,7 +146,7 @@ LLAMAC_DEVICE Ranked firstOfBlock(Ranked own, Ranked *shared) {
   return firstOfLanes(laneIndex() < warps ? shared[laneIndex()] : notRanked());
 }
 
-/// What find() sums: ones or weights.
+/// The quantity that find() sums: ones or weights.
 enum class Measure { Count, Mass };
 
 template <Measure measure> LLAMAC_DEVICE uint64_t measured(const Tally &tally) {
@@ -172,7 +172,7 @@ LLAMAC_DEVICE Tally sumOfLanes(Tally sum) {
   return sum;
 }
 
-/// What a sum passes when it reaches `share` of `mass`.
+/// The largest sum that does not yet reach `share` of `mass`.
 LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
   const auto goal = static_cast<uint64_t>(static_cast<double>(share) *
                                           static_cast<double>(mass));

@@ -198,9 +198,9 @@ private:
   }
 };
 
-/// What a warp computes: parts of the sums of 16 rows of each weight with every
-/// row of the input. Lane (g, t) has those of rows g and g + 8 with input row t
-/// % rows.
+/// A warp computes parts of the sums of 16 rows of each weight with every row
+/// of the input. Lane (g, t) has those of rows g and g + 8 with input row t %
+/// rows.
 template <GemvConfig config> struct SplitWarp {
   static constexpr WeightFormat format = config.format;
   static constexpr int weights = config.weights;
@@ -228,7 +228,7 @@ public:
   template <int stride>
   LLAMAC_DEVICE void multiply(const unsigned char *tile,
                               const unsigned char *group, int next, int step) {
-    // Of the lane's own block: its pair has those of its row of the input.
+    // The input of the lane's own block: its pair has those of its row.
     const unsigned char *own = shared.input[step * stepSets] + laneIndex() * 16;
     const float *numbers = shared.blocks[step * stepSets][t];
 #pragma unroll

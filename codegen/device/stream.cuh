@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What gemv.cuh computes, for sm_90, where bulk copies into shared memory keep
+// The products of gemv.cuh for sm_90, where bulk copies into shared memory keep
 // more bytes in flight than registers could. Each warp streams the rows that it
 // multiplies through a ring of its own: one lane starts the copies, a barrier
 // in shared memory counts their bytes, and once the warp has used a stage one
@@ -45,7 +45,7 @@ template <StreamConfig config, class Rows> struct StagedInput {
   static constexpr int span = chunkElements(config.product.format);
   static constexpr uint32_t depth = config.product.depth;
   static constexpr uint32_t rowFloats = roundUp(depth, 32 * span);
-  static constexpr uint32_t parts = span / 4; ///< Of a chunk.
+  static constexpr uint32_t parts = span / 4; ///< Vectors of four in a chunk.
   static constexpr bool normalises = Rows::normalises;
 
   const float *lanes;   ///< The lane's first.
@@ -319,7 +319,7 @@ private:
 
   Units units;
   unsigned char *rings;
-  Place next; ///< What is copied next.
+  Place next; ///< The next place to copy to.
 };
 
 template <StreamConfig config, bool byMma = streamsByMma(config)>
@@ -338,7 +338,7 @@ using WeightStream = typename WeightStreamOf<config>::Type;
 
 namespace llamac::cuda {
 
-/// What a plan for sm_90a gives on an older GPU.
+/// Stops the build where a plan for sm_90a is compiled for an older GPU.
 template <StreamConfig config> class WeightStream {
   static_assert(config.blocks == 0,
                 "the plan's kernels are for sm_90a; compile it with --gpu for "

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What stream.cuh computes, with weights of block formats and an input that is
-// split in halves (split.cuh). An MMA takes 16 rows of weights, and 16 rows for
-// each warp would leave most warps of narrow products idle. So a block has a
-// row of tiles at a time, of two weights one of each, its eight warps share the
-// depth, and the ring is the block's: a ninth warp copies the tiles of a
-// segment, which lie one after another, into a stage once the others have
-// released it.
+// The products of stream.cuh with weights of block formats and an input whose
+// values are the sums of two halves (split.cuh). An MMA takes 16 rows of
+// weights, and 16 rows for each warp would leave most warps of narrow products
+// idle. So a block has a row of tiles at a time, of two weights one of each,
+// its eight warps share the depth, and the ring is the block's: a ninth warp
+// copies the tiles of a segment, which lie one after another, into a stage once
+// the others have released it.
 //
 // The ring is filled in the prologue, before earlier launches are done. At the
 // end of a unit the warps store their sums in shared memory, and one of them,
@@ -275,7 +275,7 @@ private:
 
   Units units;
   unsigned char *ring;
-  typename Units::Place next{blockIdx.x}; ///< What is copied next.
+  typename Units::Place next{blockIdx.x}; ///< The next place to copy to.
 };
 
 } // namespace llamac::cuda

@@ -87,7 +87,7 @@ template <StreamConfig config, uint32_t segmentCount> struct StreamUnits {
   }
 
   LLAMAC_DEVICE const uint8_t *matrixOf(const Unit &unit, int w) const {
-    // By selections: an index would put the array in local memory.
+    // Selections are used since an index would put the array in local memory.
     const int index = unit.part * weights + w;
     const uint8_t *chosen = matrix[0];
 #pragma unroll
@@ -97,7 +97,7 @@ template <StreamConfig config, uint32_t segmentCount> struct StreamUnits {
   }
 };
 
-/// Of segment `index` of `whole` bytes in segments of `segment`.
+/// Bytes of segment `index` of `whole` bytes, in segments of `segment`.
 template <uint32_t whole, uint32_t segment>
 LLAMAC_DEVICE uint32_t segmentBytesOf(uint32_t index) {
   return whole % segment == 0 ? segment

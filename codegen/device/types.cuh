@@ -56,7 +56,7 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-/// The same in rows of a multiple of 16 columns, which lie as the lanes of
+/// bfloat16 in rows of a multiple of 16 columns, which lie as the lanes of
 /// wgmma's packed operand have them (#kernel.lane_order): columns 4t and 4t + 1
 /// of each 16 at 2t, 4t + 2 and 4t + 3 at 2t + 8. An address is that of the
 /// column; store2() finds where it lies.

@@ -59,7 +59,7 @@ LLAMAC_DEVICE float dot(F32x2 a, F32x2 b, float c) {
 LLAMAC_DEVICE F32x2 load2(const float *p) { return vectorAt<const F32x2>(p); }
 LLAMAC_DEVICE void store2(float *p, F32x2 value) { vectorAt<F32x2>(p) = value; }
 
-/// The same rounded to bf16, at `p`, which is aligned to 4 bytes.
+/// Stores the pair rounded to bf16 at `p`, which is aligned to 4 bytes.
 LLAMAC_DEVICE void store2(BFloat16 *p, F32x2 value) {
   vectorAt<uint32_t>(p) = packBf16(value.x, value.y);
 }
@@ -131,9 +131,10 @@ LLAMAC_DEVICE float geluTanh(float x) {
 }
 LLAMAC_DEVICE F32x2 geluTanh(F32x2 v) { return {geluTanh(v.x), geluTanh(v.y)}; }
 
-/// What an epilogue reads beside the results of a product. Results may go to
-/// where it comes from, so no compiler loads it before an earlier store: an
-/// epilogue has load(row, column) for it, and takes it behind its results.
+/// The extras of an epilogue that reads nothing beside the results of a
+/// product. Results may go to where extras come from, so no compiler loads them
+/// before an earlier store: an epilogue has load(row, column) for them, and
+/// takes them behind its results.
 struct NoExtras {};
 template <class Epilogue>
 concept LoadsExtras =

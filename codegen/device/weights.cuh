@@ -76,9 +76,8 @@ LLAMAC_DEVICE float unsignedByte(uint32_t word, int i) {
   return bitCast<float>(prmt(word, 0x4b000000u, 0x7440u + i)) - 8388608.0f;
 }
 
-/// What the elements of a block of 32 columns are scaled by, as it is stored: a
-/// weight is scale * q + offset. Where blocks of 16 have their own, those of
-/// block `half` of the two.
+/// The stored scale of a block of 32 columns: a weight is scale * q + offset.
+/// Where blocks of 16 have their own, `half` says which of the two is meant.
 template <WeightFormat format> struct BlockScale {
   static constexpr ScaleCoding coding = infoOf(format).scales;
   static constexpr bool shifts = hasOffsets(format);
@@ -118,7 +117,8 @@ template <WeightFormat format> struct ShareValues {
   Low low;
   uint32_t high;
 
-  /// Those of row `row` of a tile, at the place `share`, which is 4 * row + t.
+  /// The values of row `row` of a tile, at the place `share`, which is 4 * row
+  /// + t.
   static LLAMAC_DEVICE ShareValues inMemory(const uint8_t *tile, int share) {
     return {loadOnce(reinterpret_cast<const Low *>(tile) + share),
             highOf(tile, share)};
@@ -169,10 +169,10 @@ LLAMAC_DEVICE BlockScale<format> scaleOf(const uint8_t *tile, uint32_t group,
     return {*own, group};
 }
 
-/// What a lane takes of a row at a time.
+/// The part of a row that a lane takes at a time.
 template <WeightFormat format, bool = hasScales(format)> struct WeightChunk {
   ShareValues<format> values;
-  BlockScale<format> scales[2]; ///< Of its two blocks.
+  BlockScale<format> scales[2]; ///< Scales of its two blocks.
 
   /// `values` of row `row` of a tile, whose group has `group`.
   static LLAMAC_DEVICE WeightChunk of(const ShareValues<format> &values,
@@ -353,7 +353,7 @@ LLAMAC_DEVICE Vec<float, 4> decode(const WeightChunk<format> &chunk, int four) {
   }
 }
 
-/// As decode(), scaled: the weights themselves.
+/// decode() with the scale applied: the weights themselves.
 template <WeightFormat format>
 LLAMAC_DEVICE Vec<float, 4> weightsOf(const WeightChunk<format> &chunk,
                                       int four) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As config.h, which includes it, has them for the other families.
+// The configs of the families that use wgmma; config.h, which includes this
+// file, has the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,11 @@
 
 namespace llamac::cuda {
 
-/// The same product on sm_90a, of x in bf16: wgmma, tensor copies, and blocks
-/// that stay for one tile after another. The tiles are of one matrix, or of
-/// several that share the input and lie apart: `parts` outputs of each, 0 for
-/// none. A tile has `panels` panels of `panelOutputs` outputs: neighbours of
-/// one weight, or one of each of two.
+/// A product on sm_90a, of x in bf16: wgmma, tensor copies, and blocks that
+/// stay for one tile after another. The tiles are of one matrix, or of several
+/// that share the input and lie apart: `parts` outputs of each, 0 for none. A
+/// tile has `panels` panels of `panelOutputs` outputs: neighbours of one
+/// weight, or one of each of two.
 ///
 /// The rows of a prompt are the operand A where weights are in bf16, wgmmaRows
 /// of a tile. `cluster` blocks share weights, as neighbours along the rows, or
@@ -153,8 +154,8 @@ LLAMAC_CONSTEXPR int wgmmaPanelBoxes(const WgmmaConfig &config) {
   return config.batchRows == 0 ? config.cluster : 1;
 }
 
-/// Of x, bf16 [rows][depth], operand `operand`: a slice of the rows that a
-/// block copies for its cluster.
+/// The map of x, bf16 [rows][depth], operand `operand`: a slice of the rows
+/// that a block copies for its cluster.
 LLAMAC_CONSTEXPR MapShape wgmmaInputMap(const WgmmaConfig &config,
                                         int operand) {
   return {operand,      2,

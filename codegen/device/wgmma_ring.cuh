@@ -56,7 +56,8 @@ template <WgmmaConfig config> struct WgmmaRing {
     return matrixDescriptor(weightsAt(0) + begin, 0, 1024, Swizzle::Bytes128);
   }
 
-  /// By one thread, before it copies and before a barrier of the cluster.
+  /// Called by one thread, before it copies and before a barrier of the
+  /// cluster.
   LLAMAC_DEVICE void setUp() const {
     for (int stage = 0; stage < config.stages; ++stage) {
       mbarrierInit(&full[stage], 1);

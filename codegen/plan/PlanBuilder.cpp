@@ -53,7 +53,7 @@ private:
   schema::PlanT plan;
   llvm::StringMap<uint32_t> kernelNumbers;
   llvm::StringMap<uint32_t> weightNumbers;
-  uint64_t halfBytes = 0; ///< Of the exchange area.
+  uint64_t halfBytes = 0; ///< Bytes of a half of the exchange area.
 };
 
 /// Ranks do not share cache lines.
@@ -158,7 +158,7 @@ static schema::LaunchCost launchCost(Operation *op,
       (at(1, longest).bytes() - one.bytes()) / (longest - 1);
   const int64_t rowBytes = two.bytes() - longer.bytes();
   const int64_t keyFlops = longer.flops - one.flops;
-  // What is left may lack a token's share of a split.
+  // The rest may lack a token's share of a split.
   const int64_t weightBytes =
       std::max<int64_t>(one.bytes() - keyBytes - rowBytes, 0);
   return schema::LaunchCost(weightBytes, rowBytes, keyBytes,

@@ -34,7 +34,7 @@ struct PlanCode {
   std::string elf;
 };
 
-/// What a plan says of a kernel for the tuner: variants with their symbols.
+/// A plan's record of a kernel for the tuner: variants with their symbols.
 struct KernelTuning {
   std::string tuning;
   double tolerance = 0;
@@ -42,25 +42,28 @@ struct KernelTuning {
   std::vector<schema::VariantT> variants;
 };
 
-/// What a plan holds beside its programs.
+/// The contents of a plan beside its programs.
 struct PlanContents {
   ModelConfig config;
   std::string target;
   std::string gpu; ///< Whose kernels they are; empty for cpu.
   int64_t context = 0;
   int64_t ranks = 1;
-  std::string fingerprint;   ///< Of the model.
-  std::string options;       ///< What the plan was compiled with, readable.
+  std::string fingerprint;   ///< Fingerprint of the model.
+  std::string options;       ///< The options that the plan was compiled with,
+                             ///< readable.
   bool rowsAreAlike = false; ///< Whether a row is so in every program.
   schema::KvLayoutT kv;      ///< With its groups.
   schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
   std::vector<PlanCode> code;           ///< Best level first.
   std::string source;                   ///< The emitted unit.
   std::string generator;                ///< Hash of what kernels are made of.
-  llvm::StringMap<KernelTuning> tuning; ///< By kernel; of those with variants.
-  /// By program; under which the choice of its launches' overlap is kept.
+  llvm::StringMap<KernelTuning> tuning; ///< Records by kernel; only kernels
+                                        ///< with variants have one.
+  /// The name, by program, under which the choice of its launches' overlap is
+  /// kept.
   llvm::StringMap<std::string> programTuning;
-  std::optional<schema::SamplingT> sampling; ///< As the model's makers advise.
+  std::optional<schema::SamplingT> sampling; ///< Advice of the model's makers.
   std::string tokenizerKind;
   std::string tokenizerBlob;    ///< Empty: the model has no tokenizer.
   std::optional<int32_t> bos;   ///< Begins a sequence.

@@ -83,7 +83,8 @@ private:
   std::string path;
   std::unique_ptr<AtomicFile> file;
   std::vector<PlanSection> sections;
-  std::unique_ptr<HashState> hash; ///< Of the piece being filled.
+  std::unique_ptr<HashState> hash; ///< The running hash of the piece being
+                                   ///< filled.
 };
 
 } // namespace llamac

@@ -18,7 +18,7 @@ namespace llamac {
 absl::StatusOr<std::vector<PlanCode>>
 SimBackend::compile(ArrayRef<plan::KernelOp> kernels,
                     const SourceEdit &edit) const {
-  // What it says of a kernel names lines of the source as people see it.
+  // Checks of a kernel name lines of the source as people see it.
   FailureOr<std::vector<SourceFile>> files =
       emit(kernels, edit, SourceLayout::Formatted);
   if (failed(files))

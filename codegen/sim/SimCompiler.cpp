@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same text that a GPU gets, with simulator/shim.h read before it. The
-// checked flavour is what -fsanitize=thread makes of it: a call before each
-// access, to hooks in the shim's support unit. Debug information is turned
-// into a table of places here, where LLVM is at hand, for the runtime has none.
+// The simulator gets the text that a GPU gets, with simulator/shim.h read
+// before it. The checked flavour is compiled by -fsanitize=thread: a call
+// before each access, to hooks in the shim's support unit. Debug information is
+// turned into a table of places here, where LLVM is at hand, for the runtime
+// has none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,9 +72,8 @@ static constexpr LlvmOption instrumentation[] = {
     {"tsan-instrument-read-before-write", true},
 };
 
-/// What the instrumentation shall do is said only by options of LLVM itself.
-/// The linker sets them all back to what they were at first, so this changes
-/// that.
+/// Only options of LLVM itself say what the instrumentation shall do. The
+/// linker sets them all back to what they were at first, so this changes that.
 static void setInstrumentation() {
   static std::once_flag set;
   std::call_once(set, [] {

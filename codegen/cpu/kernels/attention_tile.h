@@ -50,8 +50,8 @@ struct SoftmaxState {
   float sum;
 };
 
-/// What scores are taken relative to: the maximum, or 0 where all of them are
-/// minus infinity, so that they weigh nothing rather than NaN.
+/// The value that scores are taken relative to: the maximum, or 0 where all of
+/// them are minus infinity, so that they weigh nothing rather than NaN.
 LLAMAC_INLINE float baseOf(float maximum) {
   return maximum == -__builtin_inff() ? 0.0f : maximum;
 }
@@ -158,7 +158,7 @@ template <AttentionConfig config> struct AttentionTile {
     const float inverse = largest < 0x1p-100f ? 0.0f : most / largest;
     I16 *to = roundedQuery(vector);
     for (long d = 0; d < head; d += 16) {
-      // As in toKvBlock().
+      // toKvBlock() rounds in this way too.
       const F32x16 nearest =
           fma(load<F32x16>(from + d), splat(inverse), splat(0x1.8p23f));
       store(to + d, __builtin_convertvector(bits<U32x16>(nearest), I16x16));

@@ -77,8 +77,8 @@ constexpr long prefetchDistance(const MatmulConfig &config) {
   return usesInt8(config) ? 2048 : 1024;
 }
 
-/// The same for gemm: what hides the latency of memory where two rows take the
-/// bytes between.
+/// The prefetch distance of gemm: it hides the latency of memory where two rows
+/// take the bytes between.
 constexpr long manyRowsAhead = 4096;
 
 constexpr long int8BlockBytes = 40;
@@ -220,7 +220,7 @@ struct AttentionConfig {
   long window = 0;        ///< Keys that a row sees, its own included; 0: all.
   long splitTokens = 256; ///< Keys that are reduced together; see attention.h.
   long vectors = 32; ///< About as many queries go through the keys together.
-  ExpKind exp = ExpKind::Exact; ///< Of the scores.
+  ExpKind exp = ExpKind::Exact; ///< Exponentials of the scores.
   long topK = 0; ///< attentionSplit: scores of a split that are kept; 0: all.
 };
 
@@ -343,10 +343,11 @@ constexpr LaunchShape ropeTableShape() { return {1, 16, 0}; }
 struct EmbedConfig {
   PanelFormat format;
   long width;
-  long rows = 0; ///< Of a rank's part of the table; 0: it is whole.
+  long rows = 0; ///< Rows of a rank's part of the table; 0: it is whole.
 };
 
-/// Of all but ropeTable and allGather: a work item is a block of rows.
+/// Every row-wise kernel but ropeTable and allGather: a work item is a block of
+/// rows.
 constexpr LaunchShape rowwiseShape() { return {1, 4, 0}; }
 
 /// A work item is what one rank has of a block of rows.

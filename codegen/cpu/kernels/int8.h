@@ -62,7 +62,7 @@ template <PanelFormat format> struct Int8Format {
       return DotI8{};
   }
   using Dot = decltype(dotOf());
-  /// What read() adds to v.
+  /// The bias that read() adds to v.
   static constexpr int bias = isUnsigned ? -code.least : hasVnni ? 128 : 0;
   /// Rows unrolled over: a scale for each run leaves registers for fewer.
   static constexpr int rows = code.runs == 2 && dotRows > 2 ? 2 : dotRows;
@@ -100,7 +100,8 @@ static_assert(sizeof(Int8Block) == int8BlockBytes);
 
 /// The largest magnitude of 32 values; NaN when one is.
 LLAMAC_INLINE float rangeOf(const float *x) {
-  // As integers, magnitudes order as numbers do, with NaN above infinity.
+  // Magnitudes compared as integers order as numbers do, with NaN above
+  // infinity.
   I32x16 largest = __builtin_elementwise_max(
       bits<I32x16>(load<F32x16>(x)) & 0x7fffffff,
       bits<I32x16>(load<F32x16>(x + 16)) & 0x7fffffff);
@@ -139,7 +140,7 @@ LLAMAC_INLINE void quantize(const float *x, float range, Int8Block &block) {
 /// (docs/decisions/0002).
 constexpr float residualRange = 1.2f;
 
-/// What `block` leaves of the 32 values it was rounded from.
+/// The remainder of the 32 values that `block` was rounded from.
 LLAMAC_INLINE void residualOf(const float *x, const Int8Block &block,
                               float *residual) {
   for (int half = 0; half < 32; half += 16) {
@@ -153,7 +154,7 @@ LLAMAC_INLINE void residualOf(const float *x, const Int8Block &block,
 template <long depth> struct Int8Rows {
   Int8Block *blocks;    ///< [depth / 32][rows]
   Int8Block *residuals; ///< [depth / 32][rows], the first `counts` of each
-  U32 *residualRows;    ///< The same.
+  U32 *residualRows;    ///< Row numbers, laid out like `residuals`.
   U32 *counts;          ///< [depth / 32]
   long rows;
 
@@ -219,11 +220,11 @@ template <PanelFormat format> struct PairedParts {
   static constexpr int extraBits = blockCode<format>().extraBits;
   static constexpr U8 firstMask = (1 << storedBits) - 1;
   static constexpr U8 secondMask = firstMask << storedBits;
-  /// By how much second() has the weights of the second part to the left.
+  /// The shift to the left that the weights of second() have.
   static constexpr int secondShift = storedBits - extraBits;
 
   U8xD stored; ///< The first part's bits, and the second's above them.
-  U8xD extra;  ///< What first() and second() have beside them.
+  U8xD extra;  ///< Bits that first() and second() have beside the stored ones.
 
   /// Group `group` of parts 2 * pair and 2 * pair + 1.
   LLAMAC_INLINE PairedParts(const U8 *block, long pair, int group, int lane) {
@@ -252,7 +253,7 @@ template <PanelFormat format> struct PairedParts {
       return mergedBits(stored, extra, firstMask);
   }
 
-  /// Those of the second, times 2^secondShift.
+  /// The weights of the second part, times 2^secondShift.
   LLAMAC_INLINE U8xD second() const {
     if constexpr (extraBits == 0)
       return stored & secondMask;
@@ -382,9 +383,9 @@ LLAMAC_INLINE void prefetchShare(const U8 *from, int share) {
       prefetch(from + 64 * line);
 }
 
-/// What to prefetch while `at` of a panel of `size` bytes is read: `distance`
-/// bytes on, and past the panel's end in the one that is read next, `stride`
-/// bytes after its start.
+/// The address to prefetch while `at` of a panel of `size` bytes is read:
+/// `distance` bytes on, and past the panel's end in the one that is read next,
+/// `stride` bytes after its start.
 template <long size, long distance>
 LLAMAC_INLINE const U8 *aheadOf(const U8 *panel, const U8 *at, long stride) {
   const U8 *next = at + distance;
@@ -489,9 +490,9 @@ LLAMAC_INLINE void extendAll(const Int8Weights<format> (&w)[panels],
 template <PanelFormat format>
 using Int8Tiles = AmxTiles<32 / blockCode<format>().runs>;
 
-/// The same by tiles, for as many whole tiles of blocks as `count` blocks make;
-/// returns how many blocks those are. The integer sums are exact either way, so
-/// the results are the same bits.
+/// Extends the sums by tiles of AMX, for as many whole tiles of blocks as
+/// `count` blocks make; returns how many blocks those are. The integer sums are
+/// exact either way, so the results are the same bits.
 template <PanelFormat format, int panels, class RowOf>
 LLAMAC_INLINE long extendTiles(Int8Tiles<format> &tiles,
                                const Int8Weights<format> (&w)[panels],
@@ -550,7 +551,7 @@ template <PanelFormat format> struct PanelPart {
   using Format = Int8Format<format>;
 
   const U8 *block;
-  long part; ///< Of the block.
+  long part; ///< Number of the part in the block.
 
   LLAMAC_INLINE PanelPart(const U8 *panel, long part)
       : block(panel + part / Format::parts * Format::block.bytes),
@@ -596,7 +597,7 @@ LLAMAC_INLINE void int8Panels(const U8 *const (&panels)[count], long stride,
   }
 }
 
-/// The same for one row, with the sums in registers. Prefetches are issued a
+/// The products of one row, with the sums in registers. Prefetches are issued a
 /// little at a time between the instructions that unpack, so that the two
 /// overlap.
 template <PanelFormat format, long distance, long depth, int count>
@@ -625,8 +626,8 @@ LLAMAC_INLINE void int8PanelsRow(const U8 *const (&panels)[count], long stride,
           blocks[p] = Part(panels[p], b).block;
         const long part = b % Format::parts;
         const Int8Block *at = x.blocks + b, *residuals = x.residuals + b;
-        // What is multiplied by the same activations, as much as the registers
-        // have room for.
+        // Blocks that are multiplied by the same activations, as many as the
+        // registers have room for.
         constexpr int together = count == 1 ? dotSlices : 1;
 #pragma clang loop unroll(full)
         for (int i = 0; i < dotSlices; i += together) {

@@ -119,7 +119,8 @@ template <KvConfig kv> struct KvPage {
 template <KvConfig kv, long pages> class KvPrefetcher {
   static constexpr long keyBytes = kvKeyBytes(kv);
   static constexpr long valueBytes = kvHeadBytes(kv) - keyBytes;
-  static constexpr long parts = pages < 4 ? 4 / pages : 1; // Of a page.
+  static constexpr long parts = pages < 4 ? 4 / pages : 1; // Parts that a page
+                                                           // is read in.
   static constexpr long streams = pages * parts;
 
 public:
@@ -183,7 +184,7 @@ private:
     return places.begins[stream / parts] + stream % parts * (bytes / parts);
   }
 
-  const U8 *starts[2][streams]; ///< Of the values, and of the keys.
+  const U8 *starts[2][streams]; ///< Starts of the values, and of the keys.
   const U8 *from[streams];      ///< Where row 0 of each stream would be.
   unsigned long done;           ///< Rows.
 };

@@ -118,7 +118,7 @@ LLAMAC_INLINE void floatPanels(const U8 *const (&panels)[count], long stride,
   }
 }
 
-/// The same for one row.
+/// floatPanels() for one row.
 template <MatmulConfig config, int count>
 LLAMAC_INLINE void floatPanelsRow(const U8 *const (&panels)[count],
                                   const float *x, long begin, long end,
@@ -168,9 +168,10 @@ LLAMAC_INLINE void sumColumns(const U8 *const (&panels)[count], long stride,
     floatPanels<config>(panels, stride, x, rows, begin, end, sums);
 }
 
-/// The same over all columns. Of leaves, sums of finished subtrees stand in a
-/// row, each behind the larger ones: a leaf begins behind as many as its number
-/// has ones in binary, and then finishes as many as it has at its end.
+/// Sums the products over all columns. Sums of finished subtrees of leaves
+/// stand in a row, each behind the larger ones: a leaf begins behind as many as
+/// its number has ones in binary, and then finishes as many as it has at its
+/// end.
 template <MatmulConfig config, bool single, int count>
 LLAMAC_INLINE void sumPanels(const U8 *const (&panels)[count], long stride,
                              const MatmulBuffers<config> &buffers, long rows,

@@ -25,7 +25,7 @@
 
 namespace llamac::cpu {
 
-/// What all the weights of a group share, for some rows of a panel.
+/// The scales that all the weights of a group share, for some rows of a panel.
 template <int lanes = panelRows> struct GroupScales {
   using Floats = float __attribute__((ext_vector_type(lanes)));
   Floats scale = 0;
@@ -59,7 +59,7 @@ struct BlockCode {
   bool hasOffset = false;
   /// Runs of k in each 32, with scales of their own.
   int runs = 1;
-  /// Of a weight, in the byte that it shares with others. Less than 8 hold
+  /// Bits of a weight in the byte that it shares with others. Less than 8 hold
   /// v - least, or the place of v among `values`.
   int storedBits = 4;
   /// And beyond them, in words that lie before those bytes.
@@ -249,7 +249,7 @@ LLAMAC_INLINE I32x16 blockQuant(const U8 *block, long at) {
     const auto word = load<U32x16>(words + at / 4 * 64);
     return bits<I32x16>(word << U32(24 - at % 4 * 8)) >> 24;
   } else {
-    // Of each 32 k, the first 16 have the low halves.
+    // The first 16 of each 32 k have the low halves.
     const U8 *part = words + at / 32 * 256 + 64 * code.extraBits;
     U32x16 q = byteOfWords(part, at % 16) >> U32(at % 32 / 16 * 4) & 15;
     if constexpr (code.extraBits > 0)

@@ -25,7 +25,8 @@ struct QkvArgs {
   const void *value;
   AppendArgs to;
   float *out; ///< The rotated query, [rows][config.query.outputs].
-  const float *biases[3] = {}; ///< Of the three, where the config has them.
+  const float *biases[3] = {}; ///< Biases of the three, where the config has
+                               ///< them.
 };
 
 /// Gives `epilogue` the results with `bias` added.
@@ -62,7 +63,7 @@ LLAMAC_INLINE void withQkvProducts(const QkvArgs &args, const Body &body) {
        Product<config.value, decltype(values)>{{args.value}, values});
 }
 
-/// Of a layer whose query, key and value go to memory.
+/// Arguments for a layer whose query, key and value go to memory.
 struct QkvProductsArgs {
   const void *query; ///< Packed weights.
   const void *key;

@@ -45,7 +45,7 @@ LLAMAC_INLINE SineCosine sineCosine(F64x8 x) {
   r = fma(n, F64x8(-0x1.313198a2e037p-61), r);
 
   F64x8 square = r * r;
-  F64x8 sine = 1, cosine = 1; // Of (sin r) / r and cos r, by Horner's rule.
+  F64x8 sine = 1, cosine = 1; // (sin r) / r and cos r, by Horner's rule.
 #pragma clang loop unroll(full)
   for (int k = 16; k > 0; k -= 2) {
     sine = fma(sine, square * (-1.0 / double(k * (k + 1))), F64x8(1));
@@ -84,7 +84,7 @@ LLAMAC_INLINE void ropeTable(const CpuLaunch &launch, const int *positions,
 /// Where the rows of a step go: row r is the token at positions[r] of sequence
 /// sequences[r].
 struct AppendArgs {
-  const float *cosSin;  ///< Of ropeTable.
+  const float *cosSin;  ///< The cos/sin cache that ropeTable wrote.
   void *pool;           ///< The layer's pages.
   const int *pageTable; ///< [sequences][pagesPerSequence].
   const int *positions; ///< [rows].

@@ -148,7 +148,7 @@ LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const float *x,
   });
 }
 
-/// The same of positions or sequences.
+/// Gathers positions or sequences.
 template <long width>
 LLAMAC_INLINE void gatherRows(const CpuLaunch &launch, const int *x,
                               const int *index, int *out) {

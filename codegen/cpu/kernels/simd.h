@@ -173,10 +173,10 @@ LLAMAC_INLINE F32x16 scaleByPowerOfTwo(F32x16 x, F32x16 n) {
 #endif
 }
 
-/// What accumulate() holds in registers: weights of panels x depth, and the
-/// sums of some rows, enough to hide the latency of a multiply-add; and the
-/// sums that accumulateFew() does. Sums by blocks (attention.h) take two of
-/// those each.
+/// The register tile of accumulate(): weights of panels x depth, and the sums
+/// of some rows, enough to hide the latency of a multiply-add; `fewSums` are
+/// the sums of accumulateFew(). Sums by blocks (attention.h) take two of those
+/// each.
 #if defined(__AVX512F__)
 constexpr int tilePanels = 2, tileDepth = 8, tileRows = 4, fewSums = 16;
 #elif defined(__AVX2__) || defined(__aarch64__)

@@ -80,8 +80,9 @@ LLAMAC_INLINE void accumulate(const F32x16 (&w)[panels][tileDepth],
                       sumStride, panelStride);
 }
 
-/// The same for a number of rows known beforehand, and any depth, with the sums
-/// in registers throughout: weight(p, s) gives the 16 weights of panel p at s.
+/// accumulate() for a number of rows known beforehand, and any depth, with the
+/// sums in registers throughout: weight(p, s) gives the 16 weights of panel p
+/// at s.
 template <int rows, int panels, class Weight>
 LLAMAC_INLINE void accumulateFew(const Weight &weight, long depth,
                                  const float *x, long xStride, float *sums,

@@ -21,8 +21,9 @@ LLAMAC_INLINE I32x16 areSeen(long t, long from, long tokens) {
   return (lane < int(tokens - t)) & (lane >= int(from - t));
 }
 
-/// What at least `topK` of the scores at `row` of keys that are seen reach, and
-/// few others. Those that weigh less than e^-88 of the largest do not count.
+/// A threshold that at least `topK` of the scores at `row` of keys that are
+/// seen reach, and few others. Scores that weigh less than e^-88 of the largest
+/// do not count.
 template <long topK>
 LLAMAC_INLINE float thresholdOf(const float *row, long from, long tokens) {
   constexpr float lowest = -__builtin_inff();
