@@ -43,8 +43,8 @@ absl::StatusOr<std::string> Checkpoint::fingerprint() const {
 
 namespace {
 
-// What a path holds. For GGUF `path` is the file; for the others the directory,
-// and `config` the configuration file.
+// The checkpoint that a path holds. For GGUF `path` is the file; for the others
+// the directory, and `config` the configuration file.
 struct Detected {
   CheckpointFormat format;
   std::string path;

@@ -65,7 +65,7 @@ struct GenerationDefaults {
 struct Checkpoint {
   CheckpointFormat format = CheckpointFormat::Meta;
   std::string name; ///< For people: the directory, file or GGUF name.
-  std::string path; ///< As it was asked for.
+  std::string path; ///< The path that the user gave.
   ModelConfig config;
   /// Weights by their canonical names. "output" is missing when the embeddings
   /// are tied. Empty after openConfig.

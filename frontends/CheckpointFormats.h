@@ -39,7 +39,7 @@ absl::Status readGgufCheckpoint(const std::string &path, bool withWeights,
 int64_t metaFfnSize(int64_t dim, std::optional<double> multiplier,
                     int64_t multipleOf);
 
-/// What a params.json means where it leaves keys out.
+/// The meaning of a params.json where it leaves keys out.
 struct MetaDefaults {
   /// The factor of use_scaled_rope: 32 for the shapes of Llama 3.2 (16 layers
   /// of 2048, 28 of 3072), 8 for others.

@@ -88,7 +88,7 @@ ropeScalingOf(const ModelConfig &config) {
 
 namespace {
 
-// What the streams share.
+// The state that the streams share.
 struct StreamState {
   const Checkpoint *checkpoint;
   const ConvertOptions *options;

@@ -22,8 +22,8 @@
 namespace llamac {
 
 struct ConvertOptions {
-  /// What weights in block formats are dequantised to: F32, F16 or BF16. Plain
-  /// floats keep their type.
+  /// The type that weights in block formats are dequantised to: F32, F16 or
+  /// BF16. Plain floats keep their type.
   DataType blockType = DataType::BF16;
   /// Writes the tokenizer's files into the directory; nothing when unset.
   std::function<absl::Status(const std::string &directory)> writeTokenizer;
@@ -42,8 +42,8 @@ absl::Status convertToMeta(const Checkpoint &checkpoint,
                            absl::string_view directory,
                            const ConvertOptions &options = {});
 
-/// The same with config.json and model.safetensors; rows of q_proj and k_proj
-/// are put in the order of rotary halves.
+/// convertToMeta() for config.json and model.safetensors; rows of q_proj and
+/// k_proj are put in the order of rotary halves.
 absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
                                   absl::string_view directory,
                                   const ConvertOptions &options = {});

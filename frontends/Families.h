@@ -33,8 +33,8 @@ enum class WindowRule : uint8_t {
   AllButNth, ///< Every layer but each n-th.
 };
 
-/// What a family's files are called, how they differ from Llama's, and what it
-/// adds.
+/// The names of a family's files, how they differ from Llama's, and what the
+/// family adds.
 struct ModelFamily {
   absl::string_view modelType;    ///< model_type of config.json.
   absl::string_view architecture; ///< architectures of config.json.
@@ -47,7 +47,7 @@ struct ModelFamily {
   bool fusedTensors = false;
   /// Hugging Face stores gains of norms less 1.
   bool shiftedNorms = false;
-  // What Hugging Face's configuration means where it does not say.
+  // The defaults of Hugging Face's configuration.
   bool tied = false;
   int64_t headSize = 0; ///< 0: width / heads.
   int64_t window = 0;   ///< 0: none.

@@ -29,7 +29,7 @@ struct StoredTensor {
   std::string name;
   DataType type = DataType::F32;
   std::vector<uint64_t> shape; ///< Outermost size first.
-  uint64_t offset = 0;         ///< Of the data, in the file.
+  uint64_t offset = 0;         ///< Offset of the data in the file.
   uint64_t size = 0;           ///< In bytes.
 };
 

@@ -35,7 +35,7 @@ struct TokenizerData {
   std::optional<uint32_t> eotId;
   std::optional<uint32_t> unknownId;
   std::vector<uint32_t> stopIds; ///< Besides the known names.
-  /// Of special tokens by id, where they have any.
+  /// Marks of special tokens by id, where they have any.
   std::map<uint32_t, SpecialMarks> specialMarks;
   /// Texts by name; carried as they are.
   ChatTemplates chatTemplates;

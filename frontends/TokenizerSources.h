@@ -113,13 +113,13 @@ struct GgufVocabulary {
   std::map<std::string, int64_t> roleIds;
   std::optional<bool> addBos;
   std::optional<bool> addSpacePrefix;
-  /// By name: tokenizer.chat_template is "default",
+  /// Templates by name: tokenizer.chat_template is "default",
   /// tokenizer.chat_template.NAME NAME.
   std::map<std::string, absl::string_view> chatTemplates;
 };
 absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
 
-/// The same, of the metadata of a GGUF file.
+/// The blob from the metadata of a GGUF file.
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader);
 
 /// Writes the byte-level vocabulary in the metadata of `reader` as

@@ -208,8 +208,8 @@ absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
   return parts;
 }
 
-// What `parts` of a matrix split: rows (0) or columns (1). They add up to the
-// whole in one dimension only.
+// The dimension that `parts` partition a matrix along: rows (0) or columns (1).
+// They add up to the whole in one dimension only.
 static absl::StatusOr<int> findSplitDim(const TensorParts &parts,
                                         const ExpectedWeight &expected) {
   const uint64_t whole[] = {static_cast<uint64_t>(expected.rows),

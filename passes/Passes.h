@@ -34,7 +34,7 @@ void registerPasses();
 
 /// One pass of the pipeline.
 struct PipelineStep {
-  llvm::StringRef name; ///< As on command lines.
+  llvm::StringRef name; ///< The name on command lines.
   std::function<void(mlir::OpPassManager &)> addTo;
   bool optional = false; ///< Whether a plan can be made without it.
   /// Whether its errors say that the model cannot be compiled as asked, and not

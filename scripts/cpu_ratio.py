@@ -24,8 +24,8 @@ import time
 
 import numpy as np
 
-# As `llamac bench` measures: the prompt of each sequence, then steps of one token
-# of every sequence, all with their logits.
+# The peer measures like `llamac bench`: the prompt of each sequence, then steps
+# of one token of every sequence, all with their logits.
 PEER = """
 import ctypes, json, sys, time
 import llama_cpp as ll

@@ -5,7 +5,7 @@
 #
 #   scripts/demo.sh [PROMPT]
 #
-# What is up to date is not made again.
+# Files that are up to date are not made again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 prompt=${1:-Once upon a time}

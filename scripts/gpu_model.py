@@ -23,7 +23,7 @@ from dataclasses import dataclass
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = os.path.join(ROOT, "tests", "compiler", "Inputs", "shapes")
 MODELS = {"1B": "llama-3.2-1b", "8B": "llama-3.1-8b", "SmolLM2": "smollm2-135m"}
-# Of a weight on the GPU (runtime/packing/TileLayout.h).
+# Bits of a weight on the GPU (runtime/packing/TileLayout.h).
 BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q6_k": 6.5625, "q4_k": 4.625, "q4_0": 4.5}
 
 # Bytes a second that reads reached: gpu_check's bandwidth.
@@ -165,9 +165,9 @@ class Step:
     """Seconds of a step by what they go to."""
 
     floor: float = 0.0  # All that is read, at the bandwidth of reads.
-    kernels: float = 0.0  # What products take beyond that.
-    attention: float = 0.0  # What attention does.
-    gaps: float = 0.0  # Of all launches.
+    kernels: float = 0.0  # Time that products take beyond that.
+    attention: float = 0.0  # Time of attention.
+    gaps: float = 0.0  # Gaps of all launches.
 
     @property
     def total(self):
@@ -214,7 +214,7 @@ def resident_of(llamac, point):
 # Batch invariance
 # ---------------------------------------------------------------------------------------------------------------------
 
-KEPT_PROGRAM, KEPT_ROWS = "prefill512", 512  # What batch invariance keeps prompts to.
+KEPT_PROGRAM, KEPT_ROWS = "prefill512", 512  # Batch invariance keeps prompts to this program.
 
 
 @dataclass
@@ -329,7 +329,8 @@ after the one before it ends: so a prototype of 1B did, the first row, to which 
 run on a GPU.
 """
 
-# Of steps in one launch, in ms. SmolLM2's is for Q4_1, which has a ninth more bytes than Q4_0.
+# Times of steps in one launch, in ms. SmolLM2's is for Q4_1, which has a ninth more bytes than
+# Q4_0.
 RESIDENT_MARKS = [
     (Point("1B", "bf16", 1, 96), 0.62),
     (Point("8B", "bf16", 1, 96), 3.65),

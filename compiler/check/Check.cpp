@@ -79,7 +79,8 @@ private:
   std::vector<int32_t> tokens;
   int64_t firstRows = 0; ///< Rows of the first step: the second reads them.
   std::vector<float> expected;
-  EntryPoint worstEntry; ///< Of the last call of compareLogits.
+  EntryPoint worstEntry; ///< The entry with the largest error in the last call
+                         ///< of compareLogits.
 };
 
 } // namespace
@@ -267,8 +268,8 @@ absl::Status Checker::checkTarget() {
   loading.tuned = false;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                           Model::load(plan.path, loading));
-  // What a launch of one of several ranks is given differs between them; those
-  // are compared from end to end alone.
+  // The operands of a launch differ between several ranks; plans for these are
+  // compared from end to end alone.
   if (compileOptions.ranks == 1) {
     LLAMAC_ASSIGN_OR_RETURN(
         LaunchCheckResult launches,

@@ -35,19 +35,19 @@ namespace llamac {
 struct CheckOptions {
   /// Empty: 24 ids spread over the vocabulary.
   std::vector<int32_t> tokens;
-  /// Of the normalised mean squared error that a pass may cause, which only
-  /// reorders sums of fp32.
+  /// The largest normalised mean squared error that a pass may cause, which
+  /// only reorders sums of fp32.
   double tolerance = 1e-9;
-  /// Of that of a target, whose kernels may round activations to int8 in
-  /// blocks: 2 % of a typical logit.
+  /// The largest error of a target, whose kernels may round activations to int8
+  /// in blocks: 2 % of a typical logit.
   double targetTolerance = 4e-4;
   bool bisect = false;
-  /// Of a plan for sim: see ModelOptions.
+  /// The schedule of a plan for sim: see ModelOptions.
   std::string simSchedule;
   std::string reproducerFolder = "."; ///< Used when a bisection finds a pass.
 };
 
-/// What one pass, or one run of a target, did to the logits.
+/// The difference that one pass, or one run of a target, made to the logits.
 struct CheckedStep {
   std::string name;
   Difference difference;
@@ -60,11 +60,11 @@ struct CheckedStep {
 /// The first op whose result a pass changed, or the first wrong launch.
 struct Culprit {
   std::string pass;     ///< Empty for a launch.
-  std::string kernel;   ///< Of a launch.
-  std::string op;       ///< By its name after the pass; empty: not found.
+  std::string kernel;   ///< Empty where a pass is wrong.
+  std::string op;       ///< Its name after the pass; empty: not found.
   std::string location; ///< The name of the value that it should have given.
   std::optional<int64_t> layer;
-  std::string where; ///< Of a launch: program, row and column.
+  std::string where; ///< Program, row and column of a launch.
   Difference difference;
   std::vector<std::string> files; ///< The reproducer.
 };

@@ -43,7 +43,7 @@ namespace {
 struct PlannedStep {
   int64_t rows;
   RowKind kind;
-  bool allLogits; ///< Of every row; else of the last one.
+  bool allLogits; ///< Logits of every row; else of the last one.
 };
 
 } // namespace
@@ -175,7 +175,7 @@ private:
   const kernel::TargetNumerics &numerics;
   LaunchReference &reference;
   const CheckOptions &options;
-  llvm::StringMap<size_t> numbers; ///< Of kernels in result.kernels.
+  llvm::StringMap<size_t> numbers; ///< Places of kernels in result.kernels.
   std::vector<uint8_t> staging;
 };
 
@@ -366,8 +366,8 @@ LaunchChecker::readCache(const Operand &pool, Value state, StepMemory &memory) {
 
 absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
   const Pair pair = pairAt(site);
-  // What a launch does not write shows; a result may lie where an operand does,
-  // so operands come after.
+  // Elements that a launch does not write are found; a result may lie where an
+  // operand does, so operands come after.
   int64_t cacheLength = 0;
   for (OpResult value : pair.op->getResults()) {
     const reference::Value &expected = reference.value(value);

@@ -36,7 +36,7 @@ struct ValueMismatch {
   std::string location;
   std::optional<int64_t> layer;
   Difference difference;
-  /// What it read, by operand number.
+  /// Operands by their number.
   std::vector<std::pair<unsigned, reference::ValuePtr>> inputs;
 };
 

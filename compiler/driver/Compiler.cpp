@@ -54,7 +54,8 @@ static std::string isaText(const CompileOptions &options) {
                        });
 }
 
-/// What --approximate-exp asks for; nothing when there is no such thing.
+/// The kind that --approximate-exp asks for; nothing when there is no such
+/// kind.
 static std::optional<llama::ExpKind> expKindOf(const CompileOptions &options) {
   return llvm::StringSwitch<std::optional<llama::ExpKind>>(
              options.approximateExp)
@@ -225,7 +226,7 @@ public:
     return internalError(absl::StrCat(what, ": ", text));
   }
 
-  /// Of a pass.
+  /// The error of a pass.
   absl::Status error(const PipelineStep &step,
                      const Checkpoint &checkpoint) const {
     return step.refuses
@@ -617,7 +618,7 @@ std::vector<int32_t> endsOfText(const Checkpoint &checkpoint,
   return ids;
 }
 
-/// What every plan of the module holds.
+/// The contents that every plan of the module holds.
 PlanContents Compilation::planContents() const {
   PlanContents contents;
   contents.config = checkpoint.config;

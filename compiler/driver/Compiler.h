@@ -56,35 +56,42 @@ absl::StatusOr<Phase> parsePhase(absl::string_view name);
 
 struct CompileOptions {
   std::string target = "cpu";
-  std::string gpu;     ///< Of target cuda. Empty: GPU `gpuIndex`, or sm_90a.
-  int gpuIndex = 0;    ///< Of the machine's GPUs, for target cuda.
+  std::string gpu;     ///< The GPU of target cuda. Empty: GPU `gpuIndex`, or
+                       ///< sm_90a.
+  int gpuIndex = 0;    ///< Index of the machine's GPU, for target cuda.
   int64_t context = 0; ///< 0: the model's own, at most 8192.
   std::string weightFormat = "keep"; ///< Or of weightRoundings().
-  std::string kvFormat = "f16";      ///< Of the KV cache; --kv-type.
-  std::vector<IsaLevel> isaLevels;   ///< Of cpu. Empty: usableIsaLevel().
-  std::string tuneCpu; ///< Of cpu: a processorName(). Empty: the host's.
-  bool exact = false;  ///< Of cpu: whether activations stay in f32.
+  std::string kvFormat = "f16";      ///< Format of the KV cache; --kv-type.
+  std::vector<IsaLevel> isaLevels;   ///< Instruction sets of cpu. Empty:
+                                     ///< usableIsaLevel().
+  std::string tuneCpu; ///< The processor to tune cpu for, a processorName().
+                       ///< Empty: the host's.
+  bool exact = false;  ///< Whether activations stay in f32 on cpu.
   /// Says whether cuda and sim have one row's step in one launch: a name of
   /// kernel::ResidentSteps.
   std::string residentStep = "off";
-  bool simCheck = false;           ///< Of sim: whether accesses are checked.
-  bool simHostileRounding = false; ///< Of sim: see simulator/shim.h.
+  bool simCheck = false;           ///< Whether accesses are checked on sim.
+  bool simHostileRounding = false; ///< Whether sim rounds as in
+                                   ///< simulator/shim.h's hostile flavour.
   std::string approximateExp;      ///< poly=3 or table=256; empty: exact.
-  int64_t sparsifyTopK = 0;        ///< Of cpu, in decode; 0: all scores.
+  int64_t sparsifyTopK = 0;        ///< Scores that decode on cpu keeps; 0: all
+                                   ///< scores.
   bool embedWeights = true;
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
-  int64_t maxSequences = 8; ///< That a runtime may keep at a time.
+  int64_t maxSequences = 8; ///< The most sequences that a runtime may keep at a
+                            ///< time.
   int64_t ranks = 1;        ///< Over which weights and cache are split.
   /// Whether results have the same bits for any number of ranks. Of cpu.
   bool reproducibleRanks = false;
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
-  std::vector<KernelOverride> overrides; ///< Of cuda and sim.
+  std::vector<KernelOverride> overrides; ///< Tile overrides for cuda and sim.
   PassReportOptions reports;
 
   /// The options that decide what is in a plan, in one line.
   std::string describe() const;
 
-  /// What the approximations may change in a plan, one line each.
+  /// The changes to results that the approximations may cause in a plan, one
+  /// line each.
   std::vector<std::string> describeBounds() const;
 };
 
@@ -109,7 +116,7 @@ absl::Status checkReproducibleRanks(const CompileOptions &options);
 absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
                                               const ModelConfig &config);
 
-/// What a module is compiled for by `options`, which are resolved.
+/// The target that `options`, which are resolved, ask for.
 kernel::TargetAttr targetAttr(mlir::MLIRContext &context,
                               const CompileOptions &options);
 
@@ -131,7 +138,7 @@ createContext(llvm::function_ref<void(mlir::DialectRegistry &)> addTargets =
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
 
-/// The same, for the target of `options`, which are resolved.
+/// The graph of `checkpoint` for the target of `options`, which are resolved.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
             const CompileOptions &options);
@@ -162,8 +169,8 @@ public:
   const kernel::Target &target() const { return backend->target(); }
   const PassReports &passReports() const { return reports; }
 
-  /// What the last phase that ran made, in text: IR that parses back, or, from
-  /// Phase::Emit on, the kernels' source.
+  /// The output of the last phase that ran, in text: IR that parses back, or,
+  /// from Phase::Emit on, the kernels' source.
   std::string text() const;
 
   /// The KV cache; from Phase::Schedule on with the groups of its layers.

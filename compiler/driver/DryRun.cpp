@@ -50,7 +50,7 @@ static absl::StatusOr<schema::PlanT> manifestOf(const Checkpoint &checkpoint,
   return compilation->manifest();
 }
 
-/// By the smallest program that has as many rows.
+/// The totals of the smallest program that has as many rows.
 static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
   DecodeStep step{.sequences = sequences, .totals = {}};
   const auto holds = [&](const auto &program) {

@@ -34,9 +34,10 @@ struct DeviceFacts {
   uint64_t memoryBytes = 0;
   double bandwidth = 0; ///< Bytes a second.
   std::string bandwidthFrom;
-  double decodeShare = 0; ///< Of the bandwidth, what decode reaches.
+  double decodeShare = 0; ///< The share of the bandwidth that decode reaches.
   std::string shareFrom;
-  double collectiveSeconds = 0; ///< Of one of a decoding step's size.
+  double collectiveSeconds = 0; ///< Seconds of a collective of a decoding
+                                ///< step's size.
   std::string collectiveFrom;
 };
 
@@ -52,19 +53,19 @@ absl::StatusOr<DeviceFacts> hostFacts();
 /// as many tokens as the context allows.
 struct DecodeStep {
   int64_t sequences = 0;
-  LaunchTotals totals;     ///< Of all launches of a rank.
+  LaunchTotals totals;     ///< Totals of all launches of a rank.
   int64_t collectives = 0; ///< Launches for which the ranks wait.
 };
 
 struct DryRun {
-  MemoryNeeds memory;             ///< Of a rank.
-  std::vector<DecodeStep> decode; ///< Of one sequence and of all.
+  MemoryNeeds memory;             ///< Memory of a rank.
+  std::vector<DecodeStep> decode; ///< Decode of one sequence and of all.
   /// The most tokens of a sequence, up to the model's own, for which the device
   /// has the memory, in whole pages; 0 where the plan does not fit.
   int64_t largestContext = 0;
-  /// What to compile with where it does not: "compile with -c 4096, which would
-  /// fit". On a GPU with the smallest number of ranks that would too, of those
-  /// that are a power of two times what was asked for.
+  /// Advice where it does not fit: "compile with -c 4096, which would fit". On
+  /// a GPU also the smallest number of ranks that would too, of those that are
+  /// a power of two times what was asked for.
   std::string advice;
 
   bool fits(const DeviceFacts &device) const {
@@ -72,8 +73,9 @@ struct DryRun {
   }
 };
 
-/// Of `checkpoint`, which may be a configuration alone, compiled with
-/// `options`, which are resolved, for `device`. Errors: those of Compilation.
+/// Estimates a run of `checkpoint`, which may be a configuration alone,
+/// compiled with `options`, which are resolved, for `device`. Errors: those of
+/// Compilation.
 absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
                               const CompileOptions &options,
                               const DeviceFacts &device);

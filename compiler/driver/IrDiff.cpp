@@ -194,7 +194,7 @@ static std::vector<DiffLine> diffLines(ArrayRef<StringRef> before,
   size_t i = 0, j = 0;
   for (const Match &match : matches) {
     for (; i < match.before; ++i) {
-      // What the line defined has no successor.
+      // Values that a removed line defined have no successor.
       for (const NameUse &use : namesIn(before[i]))
         if (use.defines)
           renamed[use.name] = StringRef();

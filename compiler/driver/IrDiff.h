@@ -21,8 +21,8 @@ namespace llamac {
 /// same up to names and its operands are the kept values.
 std::string diffIr(llvm::StringRef before, llvm::StringRef after);
 
-/// The same diff with all lines as context, as the sign of each: ' ' for one of
-/// both texts, '-' and '+' for one of the old or of the new text only.
+/// The diff with all lines as context, as the sign of each: ' ' for one of both
+/// texts, '-' and '+' for one of the old or of the new text only.
 std::string diffSigns(llvm::StringRef before, llvm::StringRef after);
 
 } // namespace llamac

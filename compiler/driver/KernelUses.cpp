@@ -90,7 +90,7 @@ static std::string bytesText(double bytes) {
                          units[unit]);
 }
 
-/// What bounds `use`, and how near it should come to that.
+/// The bound of `use`, and how near it should come to that.
 static std::string boundText(const KernelUse &use) {
   if (!use.peaks)
     return absl::StrFormat("%.3g FLOP/byte", use.cost.intensity());

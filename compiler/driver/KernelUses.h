@@ -27,21 +27,21 @@ struct KernelUse {
   plan::KernelOp kernel;
   int64_t rows = 0;
   std::vector<plan::LaunchOp> launches = {};
-  kernel::Cost cost; ///< Of one launch.
-  /// That a launch should take; 0: nothing predicts it.
+  kernel::Cost cost; ///< Cost of one launch.
+  /// The predicted time of a launch; 0: nothing predicts it.
   double seconds = 0;
   std::optional<kernel::Peaks> peaks;
-  std::string tiles; ///< That the kernel is made with: "maxRows=1 warps=4".
-  /// What keeps it from a faster kernel: a clause each.
+  std::string tiles; ///< The kernel's tile sizes: "maxRows=1 warps=4".
+  /// Reasons that keep it from a faster kernel: a clause each.
   std::vector<std::string> slowPaths;
 
-  /// That a launch takes at least by `peaks`; 0: none are known.
+  /// The least time of a launch by `peaks`; 0: none are known.
   double leastSeconds() const { return peaks ? peaks->seconds(cost) : 0; }
-  /// By `peaks`, which are known.
+  /// Whether memory bounds it, by `peaks`, which are known.
   bool isBoundByMemory() const {
     return cost.intensity() * peaks->bandwidth < peaks->operations;
   }
-  /// Of all launches.
+  /// Bytes of all launches.
   double bytes() const {
     return static_cast<double>(launches.size()) *
            static_cast<double>(cost.bytes());

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a user can ask to see of a compilation: the IR around passes, what each
-// changed, a dump of every step in a folder, and times. A pass is one
+// A user can ask for these reports of a compilation: the IR around passes, what
+// each changed, a dump of every step in a folder, and times. A pass is one
 // step, however many functions it runs on, and the IR is always the whole
 // module.
 //
@@ -52,10 +52,12 @@ struct PassReportOptions {
   bool printLocations = false;  ///< With all IR but that of diffs.
   std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
   bool explainFusion = false;   ///< The remarks of passes, on stderr.
-  bool explainKernels = false;  ///< What each kernel is, likewise.
-  int64_t explainRows = 0;      ///< Of its step; 0: as many as programs take.
+  bool explainKernels = false;  ///< A description of each kernel, likewise.
+  int64_t explainRows = 0;      ///< Rows of the explained step; 0: as many as
+                                ///< programs take.
   std::string dumpFolder;       ///< Empty: no dumps.
-  bool times = false;           ///< Of phases and passes, on stderr at the end.
+  bool times = false;           ///< Times of phases and passes, on stderr at
+                                ///< the end.
   std::string crashReproducer;  ///< A file for the IR and passes of a failure.
   PassObserver *observer = nullptr; ///< Outlives the compilation.
 
@@ -96,7 +98,7 @@ public:
     return remarksOf.lookup(location);
   }
 
-  /// What runs until endPhase is timed as the phase `name`.
+  /// Starts the phase `name`, which is timed until endPhase().
   void startPhase(llvm::StringRef name);
   void endPhase() { phase.stop(); }
 
@@ -107,7 +109,7 @@ public:
   /// and tells the observer.
   void stepDone(llvm::StringRef name, mlir::ModuleOp module, double seconds);
 
-  /// The same for a step that began with its phase.
+  /// Reports a step that began with its phase.
   void stepDone(llvm::StringRef name, mlir::ModuleOp module);
 
   /// The IR as the user wants it printed.
@@ -122,7 +124,7 @@ private:
   /// Takes a remark or a warning of the pass `name`; failure for an error.
   llvm::LogicalResult take(llvm::StringRef name, mlir::Diagnostic &diagnostic);
 
-  /// What of the IR is shown on stderr.
+  /// The part of the IR that is shown on stderr.
   std::string shown(mlir::ModuleOp module, bool locations) const;
 
   PassReportOptions options;
@@ -131,7 +133,7 @@ private:
   std::string phaseName;
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
-  int remarks = 0; ///< Of the phase.
+  int remarks = 0; ///< Remarks of the phase.
   llvm::DenseMap<mlir::Location, std::vector<std::string>> remarksOf;
   std::set<std::string> warnings;
   absl::Status dumpStatus;

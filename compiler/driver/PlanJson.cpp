@@ -41,7 +41,7 @@ Json arenaJson(plan::ProgramOp program) {
           {"buffers", std::move(buffers)}};
 }
 
-/// What an argument of a launch points at.
+/// The memory that an argument of a launch points at.
 static Json memoryJson(Value memory) {
   return llvm::TypeSwitch<Operation *, Json>(memory.getDefiningOp())
       .Case([](plan::BufferOp op) {

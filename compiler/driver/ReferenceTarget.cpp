@@ -66,7 +66,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> graph;
 
 public:
-  std::unique_ptr<reference::ReferenceModel> model; ///< Of the graph.
+  std::unique_ptr<reference::ReferenceModel> model; ///< Interprets the graph.
 
 private:
   explicit ReferenceTarget(Checkpoint checkpoint)

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
   llamac::claimStandardStreams();
   llamac::installLlvmErrorHandlers();
   llamac::installFatalHandlers("llamac-opt");
-  // What is there by now are flags of LLVM's code generators.
+  // Options that are registered by now are flags of LLVM's code generators.
   for (auto &[name, option] : llvm::cl::getRegisteredOptions())
     if (name != "help" && name != "version")
       option->setHiddenFlag(llvm::cl::ReallyHidden);

@@ -58,10 +58,10 @@ struct CompileFlags {
   /// For verbs that take no options of the runtime, which have it too.
   void addGpuIndexTo(CLI::App &command, Help help = Help::Named);
 
-  /// Those that show what the passes do, for verbs that always compile.
+  /// Adds flags that show the passes' work, for verbs that always compile.
   void addReportsTo(CLI::App &command, Help help = Help::Named);
 
-  /// What help says of flags that it does not list.
+  /// The help text about flags that help does not list.
   std::string footer() const;
 
   /// The options that the flags say. Usage error for an unknown level, or an

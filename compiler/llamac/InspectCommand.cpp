@@ -147,7 +147,7 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
   Json json = {{"kind", "plan"},
                {"producer", plan.producer},
                {"target", plan.target},
-               {"ranks", plan.ranks}, // Of each of which the rest is.
+               {"ranks", plan.ranks}, // The other members describe each rank.
                {"options", plan.options},
                {"model_fingerprint", plan.modelFingerprint},
                {"tokenizer", plan.tokenizer ? plan.tokenizer->kind : "none"},
@@ -279,7 +279,7 @@ struct InspectCommand {
   bool memory = false;
   std::string html; ///< The report to write, if any.
   std::string measured;
-  std::string before, beforeMeasured; ///< To compare with, if any.
+  std::string before, beforeMeasured; ///< The report to compare with, if any.
   ReportOptions report;
 
   absl::Status run() const {
@@ -296,7 +296,7 @@ struct InspectCommand {
     LLAMAC_ASSIGN_OR_RETURN(Json data, collect(path, measured));
     if (!before.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(data["before"], collect(before, beforeMeasured));
-      // What is not compared would double the page.
+      // Parts that are not compared would double the page.
       for (const char *part : {"passes", "imported", "fused", "source"})
         data["before"].erase(part);
     }

@@ -35,8 +35,8 @@ static double limitOf(const DecodeStep &step, const DeviceFacts &device) {
          static_cast<double>(step.sequences);
 }
 
-/// The same at the share of the bandwidth that decode reaches, with the time
-/// that ranks wait for each other.
+/// Tokens a second of `step` at the share of the bandwidth that decode reaches,
+/// with the time that ranks wait for each other.
 static double expectedOf(const DecodeStep &step, const DeviceFacts &device) {
   const double seconds =
       step.totals.bytes() / (device.bandwidth * device.decodeShare) +

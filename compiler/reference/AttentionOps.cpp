@@ -276,7 +276,8 @@ struct RowSoftmax {
 
 } // namespace
 
-/// Of `query`, one head of a row at `position` that reads kv head `kvHead`.
+/// The softmax of `query`, one head of a row at `position` that reads kv head
+/// `kvHead`.
 static RowSoftmax softmaxOf(const float *query, const KvState &kv,
                             const KvRows &cached, int32_t position,
                             int64_t kvHead, double scale, uint64_t window) {

@@ -43,7 +43,7 @@ TiledDifference compareTiles(absl::Span<const float> got,
                              absl::Span<const float> residual = {},
                              absl::Span<const float> bounds = {});
 
-/// What was seen of an approximation.
+/// The effects of an approximation that were seen.
 struct ApproximationUse {
   double error = 0;   ///< The largest, as a share of what is allowed.
   double dropped = 0; ///< The largest share of a softmax outside top_k.

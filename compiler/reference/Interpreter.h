@@ -45,7 +45,7 @@ public:
                                             Parallel &parallel,
                                             const OpHook &hook = {}) const;
 
-  /// The same on several ranks at a time, each op on all of them before the
+  /// Interprets on several ranks at a time, each op on all of them before the
   /// next: arguments and results of each. `hook` is shown what rank 0 has.
   absl::StatusOr<std::vector<std::vector<ValuePtr>>>
   runRanks(std::vector<std::vector<ValuePtr>> arguments, WeightStore &weights,

@@ -388,7 +388,7 @@ template <> absl::Status compute<kernel::AttentionMergeOp>(OpCall &call) {
 // Sampling
 //===----------------------------------------------------------------------===//
 
-/// As the sampler of plans that leave sampling to the host.
+/// Samples like the host does for plans that leave sampling to it.
 static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
                                        const SamplingParams &draw) {
   if (!llvm::all_of(logits, [](float logit) { return std::isfinite(logit); }))

@@ -131,23 +131,23 @@ absl::Status rotateHeads(Tensor &x, const Tensor &table);
 absl::StatusOr<Tensor> attend(OpCall &call, const Tensor &query,
                               const llvm::APFloat &scale, uint64_t window);
 
-/// By how much an approximation may change attention.
+/// The largest error that an approximation may cause in attention.
 struct ApproximationBound {
-  std::vector<float> bounds; ///< Of each element of the result.
+  std::vector<float> bounds; ///< Bounds of each element of the result.
   double dropped = 0;        ///< The largest share of a softmax outside top_k.
 };
 
-/// Of `op`, which has an approximation, with these operands.
+/// The bound of `op`, which has an approximation, with these operands.
 ApproximationBound approximationBound(kernel::AttentionOp op,
                                       const Tensor &query, const KvState &kv,
                                       const Indices &positions,
                                       const Indices &sequences);
 
-/// Of one or two elements; a function of one ignores b.
+/// A function of one or two elements; a function of one ignores b.
 using ScalarFn = float (*)(double a, double b);
 
-/// What a scalar op, or the element-wise op of the graph that becomes it,
-/// computes for each element; null for any other.
+/// The function that a scalar op, or the element-wise op of the graph that
+/// becomes it, computes for each element; null for any other.
 ScalarFn scalarFunction(mlir::Operation &op);
 
 using OpFn = absl::Status (*)(OpCall &);
@@ -156,7 +156,7 @@ using OpFn = absl::Status (*)(OpCall &);
 /// launch has one, or it does not link.
 template <typename Op> absl::Status compute(OpCall &call);
 
-/// The same of an op of the graph that is a scalar op for each element.
+/// Computes an op of the graph that is a scalar op for each element.
 absl::Status elementwise(OpCall &call);
 
 } // namespace llamac::reference

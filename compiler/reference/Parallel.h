@@ -32,7 +32,8 @@ public:
   void forEach(int64_t count, double work,
                const std::function<void(int64_t)> &body);
 
-  /// The same for a body that can fail: the first error, by time.
+  /// forEach() for a body that can fail: returns the error that came first in
+  /// time.
   absl::Status tryForEach(int64_t count, double work,
                           const std::function<absl::Status(int64_t)> &body);
 

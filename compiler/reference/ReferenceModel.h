@@ -95,7 +95,7 @@ private:
   Parallel parallel;
   OpHook hook;
   int64_t vocab;
-  std::vector<std::vector<ValuePtr>> caches; ///< By rank and layer.
+  std::vector<std::vector<ValuePtr>> caches; ///< Caches by rank and layer.
 };
 
 } // namespace llamac::reference

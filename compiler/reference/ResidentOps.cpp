@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace llamac::reference {
 
-/// What the body of `op` makes of `arguments`.
+/// Runs the body of `op` on `arguments` and returns its results.
 static absl::StatusOr<std::vector<ValuePtr>>
 runBody(OpCall &call, Region &body, std::vector<ValuePtr> arguments) {
   LLAMAC_ASSIGN_OR_RETURN(const Interpreter interpreter,

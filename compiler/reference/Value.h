@@ -79,7 +79,7 @@ public:
   int64_t numHeads() const { return heads; }
   int64_t headSize() const { return size; }
 
-  /// By sequence, in ascending order.
+  /// Rows by sequence, in ascending order.
   const std::map<int32_t, KvRows> &rows() const { return bySequence; }
 
   /// All numbers: for each sequence its keys, then its values.

@@ -20,7 +20,7 @@ namespace llamac::reference {
 /// Rows that one thread converts at a time.
 static constexpr int64_t chunkRows = 64;
 
-/// Of a part of a weight, which differs by rank, or of all of it.
+/// A key for a part of a weight, which differs by rank, or for all of it.
 static std::string keyOf(const Weight &weight) {
   return absl::StrCat(weight.name, " ", weight.firstRow, " ", weight.firstCol);
 }

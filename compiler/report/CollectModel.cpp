@@ -71,11 +71,12 @@ static Json useJson(const KernelUse &use) {
 /// A program with its launches and their uses, costs in a step as `step`.
 static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
                            const kernel::CostStep &step) {
-  std::map<std::string, size_t> kernels; // By name, in the module's order.
+  std::map<std::string, size_t> kernels; // Kernels by name, in the module's
+                                         // order.
   for (auto kernel : op->getParentOfType<ModuleOp>().getOps<plan::KernelOp>())
     kernels.emplace(kernel.getSymName().str(), kernels.size());
   Json launches = Json::array(), uses = Json::array();
-  llvm::DenseMap<Operation *, size_t> useOf; // By launch.
+  llvm::DenseMap<Operation *, size_t> useOf; // Uses by launch.
   for (const KernelUse &use :
        kernelUses(op, compilation.target(), step, compilation.passReports())) {
     for (plan::LaunchOp launch : use.launches)

@@ -33,9 +33,9 @@ static int64_t bytesOf(const schema::WeightT &weight) {
       readType(weight), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
-/// What a launch of `kernel` of `rows` rows moves and computes in a step whose
-/// last row attends to `context` tokens. Activations that are written count as
-/// read.
+/// The bytes and operations of a launch of `kernel` of `rows` rows in a step
+/// whose last row attends to `context` tokens. Activations that are written
+/// count as read.
 static Json launchCost(const schema::KernelT &kernel, int64_t rows,
                        int64_t context) {
   const auto count = static_cast<double>(rows);

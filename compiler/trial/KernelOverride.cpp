@@ -143,8 +143,8 @@ moduleOf(const KernelOverride &override, const Signature &signature,
   return module;
 }
 
-/// What messages call the parameters of `kernel`; a resident step has those of
-/// a table.
+/// The names of the parameters of `kernel` in messages; a resident step has
+/// those of a table.
 static std::vector<std::string> namesOf(plan::KernelOp kernel,
                                         const Signature &signature) {
   if (!kernel.getGeometry().getResident())

@@ -212,14 +212,14 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
         element = (1 + std::abs(element)) * static_cast<float>(width) /
                   static_cast<float>(type.getDimSize(1));
     }
-    // As its type rounds it.
+    // The numbers are rounded as the type stores them.
     tensor.data = numbersIn(type, storedNumbers(type, tensor));
     return tensor;
   }
   if (isGathered || gather)
     return indicesBelow(isGathered ? 1000 : gathered, shape.front(), number);
   if (embed && embed.getTokens() == read.get()) {
-    // Those of a part are its own and what is before it.
+    // A part has its own tokens and those before it.
     const int64_t parts = embed.getRank() ? rankOfPart + 1 : 1;
     return indicesBelow(
         parts * cast<ShapedType>(embed.getTable().getType()).getDimSize(0),

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a plan's kernel computes, taken out of the plan: random numbers for
-// whatever it reads, the reference's results, and its run on the simulator. No
-// checkpoint is needed, and no other launch runs, so that one kernel of a large
-// model can be tried in seconds.
+// A trial runs a plan's kernel by itself: random numbers for whatever it reads,
+// the reference's results, and its run on the simulator. No checkpoint is
+// needed, and no other launch runs, so that one kernel of a large model can be
+// tried in seconds.
 //
 // Rows are tokens of two sequences that have some tokens already, whose pages
 // lie in disorder; everything of the cache that no row sees is NaN.
@@ -64,10 +64,9 @@ private:
 
 class KernelTrial {
 public:
-  /// Of `kernel`, whose parameters have the names `parameters`, with `rows`
-  /// rows in a plan for `context` tokens. Unsupported for a kernel that reads
-  /// what has no random form. Keeps references to `kernel` and
-  /// `backend`.
+  /// A trial of `kernel`, whose parameters have the names `parameters`, with
+  /// `rows` rows in a plan for `context` tokens. Unsupported for a kernel that
+  /// reads what has no random form. Keeps references to `kernel` and `backend`.
   static absl::StatusOr<std::unique_ptr<KernelTrial>>
   create(plan::KernelOp kernel, llvm::ArrayRef<std::string> parameters,
          int64_t rows, int64_t context, const Backend &backend);
@@ -85,7 +84,8 @@ private:
   struct Buffer {
     std::string name;
     SimContents contents;
-    std::vector<uint8_t> before; ///< Of an operand that changes.
+    std::vector<uint8_t> before; ///< Contents before the launch, of an operand
+                                 ///< that changes.
     DeviceBytes bytes;
   };
 
@@ -118,17 +118,18 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
   mlir::Operation *op;      ///< The kernel's, on the arguments of the function.
-  schema::KvLayoutT layout; ///< Of a cache with the trial's heads.
+  schema::KvLayoutT layout; ///< Layout of a cache with the trial's heads.
   int64_t before = 0;       ///< Tokens that each sequence has already.
-  std::vector<int32_t> positions; ///< Of the rows.
+  std::vector<int32_t> positions; ///< Positions of the rows.
   std::vector<int32_t> sequences;
   std::vector<int32_t> pages; ///< [sequences][pagesPerSequence]; -1: unused.
-  llvm::DenseMap<mlir::Value, reference::ValuePtr> values; ///< Of rank 0.
-  /// What each rank has of an operand.
+  llvm::DenseMap<mlir::Value, reference::ValuePtr>
+      values; ///< Values on rank 0.
+  /// An operand's values on each rank.
   llvm::DenseMap<mlir::Value, std::vector<reference::ValuePtr>> valuesOfRanks;
 
   std::vector<Buffer> buffers;
-  std::deque<SimTensorMap> maps;              ///< Of all launches.
+  std::deque<SimTensorMap> maps;              ///< Tensor maps of all launches.
   llvm::DenseMap<mlir::Value, size_t> places; ///< In `buffers`.
   std::vector<size_t> arguments;              ///< The kernel's, in `buffers`.
   std::optional<size_t> counters;             ///< There, where it has some.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a plan holds for tuning: for each kernel the configs that its target
-// allows in place of the selected one, as source and geometry. Nothing of it is
+// A plan holds for tuning, for each kernel, the configs that its target allows
+// in place of the selected one, as source and geometry. Nothing of it is
 // compiled until it is tried or run.
 //
 //===----------------------------------------------------------------------===//
@@ -42,7 +42,8 @@ std::string programTuning(plan::ProgramOp program);
 /// headers that kernels include.
 std::string generatorOf(llvm::StringRef target);
 
-/// By Clang, for cpu and sim; objects are cached as those of plans are.
+/// Compiles with Clang, for cpu and sim; objects are cached as those of plans
+/// are.
 class ClangVariantCompiler final : public VariantCompiler {
 public:
   absl::Status check(const PlanReader &plan) const override;

@@ -301,7 +301,7 @@ compareResult(OpResult result, absl::Span<const float> got,
 
 OwningOpRef<ModuleOp> isolateLaunch(Operation *op,
                                     const kernel::TargetNumerics &numerics) {
-  // What goes along, each before its users.
+  // Ops that go along, each before its users.
   SmallVector<Operation *> members;
   for (Value operand : op->getOperands())
     if (Operation *maker = operand.getDefiningOp())

@@ -39,15 +39,16 @@ namespace llamac {
 /// A kernel of a plan by its launch with the largest error.
 struct CheckedKernel {
   std::string kernel;  ///< Its symbol, after those whose results only it reads.
-  std::string op;      ///< That it implements.
-  std::string program; ///< Of the launch, as are the rest.
+  std::string op;      ///< The op that it implements.
+  std::string program; ///< The launch's program; the next members describe the
+                       ///< launch too.
   std::string location;
   std::optional<int64_t> layer;
   std::string where; ///< Result, row and column of the worst element.
   TiledDifference difference;
   double tolerance = 0;
-  std::optional<ApproximationUse> approximation; ///< Of all launches.
-  int64_t launches = 0;                          ///< That were compared.
+  std::optional<ApproximationUse> approximation; ///< The worst of all launches.
+  int64_t launches = 0;                          ///< Compared launches.
 
   /// 16 elements may have this many times the average error: their errors do
   /// not even out, and some columns have larger weights.
@@ -99,7 +100,7 @@ private:
   reference::WeightStore weights;
   reference::Parallel parallel;
   const kernel::TargetNumerics &numerics;
-  std::vector<uint8_t> page; ///< To round rows in.
+  std::vector<uint8_t> page; ///< Scratch for rounding rows.
   std::vector<Program> programs;
   llvm::DenseMap<mlir::Value, reference::ValuePtr> values;
   std::vector<reference::ValuePtr> caches; ///< After the last step.

@@ -163,7 +163,7 @@ absl::Status KernelTrial::run(const SimModule &module,
                            buffer.bytes.size(), buffer.contents);
   }
   LLAMAC_ASSIGN_OR_RETURN(SimLaunch bound, launch());
-  // Of blocks that work together all must come.
+  // Blocks that work together are all needed.
   if (options.checked && !counters)
     bound.blocks = someBlocks(bound.grid.count());
   const absl::Status status = simulator.run(module, bound);

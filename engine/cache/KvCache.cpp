@@ -165,7 +165,7 @@ bool KvCache::isShared(int32_t slot, int64_t token) const {
 int64_t KvCache::newPages(const Group &group,
                           absl::Span<const Growth> batch) const {
   int64_t count = 0;
-  // Of a page that several leave, the last one has it for itself.
+  // The last one of several to leave a page has it for itself.
   absl::flat_hash_map<int32_t, int32_t> leaving;
   for (const Growth &growth : batch) {
     const int64_t begin = group.ends[growth.slot];

@@ -61,8 +61,8 @@ public:
 /// Which pages each sequence has; the memory itself is the engine's.
 class KvCache {
 public:
-  /// Of `layout`, with at most `pages` pages in a group; 0 for as many as all
-  /// sequences can use.
+  /// A cache of `layout`, with at most `pages` pages in a group; 0 for as many
+  /// as all sequences can use.
   explicit KvCache(const schema::KvLayoutT &layout, int64_t pages = 0);
 
   int64_t tokensOfPage() const { return pageTokens; }
@@ -107,7 +107,7 @@ public:
   bool hasRoom(absl::Span<const Growth> batch,
                absl::Span<const int64_t> more = {}) const;
 
-  /// The same as a status, for a batch whose tokens the caller has checked
+  /// hasRoom() as a status, for a batch whose tokens the caller has checked
   /// against the context: a memory error with the numbers.
   absl::Status checkRoom(absl::Span<const Growth> batch) const;
 
@@ -174,7 +174,7 @@ private:
   struct Group {
     int64_t window;    ///< 0: all keys.
     int64_t most;      ///< Pages of a sequence.
-    int64_t pageCount; ///< Of all.
+    int64_t pageCount; ///< Pages of all sequences.
     std::vector<int32_t> table;
     std::vector<int64_t> begins;   ///< The first page that each slot had.
     std::vector<int64_t> ends;     ///< Pages that each slot has had.

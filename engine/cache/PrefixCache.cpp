@@ -143,7 +143,7 @@ void PrefixCache::keep(int32_t slot, absl::Span<const int32_t> tokens,
     if (page < 0 || page == old)
       return;
     if (old >= 0) {
-      // Of two with the same keys, the one that a sequence holds is no more.
+      // A page that a sequence holds takes no memory of its own: it is kept.
       if (!cache.isReclaimable(group, old))
         return;
       dropPage(node, group);
@@ -167,7 +167,7 @@ void PrefixCache::keep(int32_t slot, absl::Span<const int32_t> tokens,
     isChanged = true;
   }
   touch(known);
-  // What was replaced in a ring when it was kept may be there now.
+  // Pages that a ring had replaced when a node was made may be there now.
   for (size_t i = 0; i < known.size(); ++i)
     for (size_t group = 0; group < cache.groupCount(); ++group)
       keepPage(*known[i], group, i);
@@ -278,7 +278,7 @@ absl::Status PrefixCache::open(const std::string &path,
   filePath = path;
   modelIdentity = identity;
   this->memory = &memory;
-  // What cannot be written is found out before anything is computed.
+  // A path that cannot be written is found out before anything is computed.
   LLAMAC_RETURN_IF_ERROR(AtomicFile::create(path).status());
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error)
@@ -357,7 +357,7 @@ PrefixCache::loadPath(absl::Span<Node *const> path,
       hold(node, group);
     return absl::OkStatus();
   }));
-  bool isDamaged = false; // What comes behind it is of no use.
+  bool isDamaged = false; // Pages behind a damaged one are of no use.
   const Node *last = nullptr;
   return forEachNeeded([&](Node &node, size_t group) -> absl::Status {
     if (isDamaged || node.pages[group] >= 0)
@@ -388,12 +388,13 @@ absl::Status PrefixCache::load(absl::Span<const int32_t> tokens) {
   for (const auto &[group, page] : held)
     cache.release(group, page);
   --known.back()->children;
-  // What is damaged brought nothing.
+  // A damaged node brought nothing.
   giveUpIfEmpty(*known.back());
   return status;
 }
 
-/// What has pages and what that stands on, parents before their children.
+/// Nodes that have pages and those that these stand on, parents before their
+/// children.
 std::vector<const PrefixCache::Node *>
 PrefixCache::chooseSaved(uint64_t mostBytes) const {
   std::vector<const Node *> fitting;

@@ -94,8 +94,8 @@ public:
   /// of `tokens` that leaves at least one of them; returns its tokens.
   int64_t attach(int32_t slot, absl::Span<const int32_t> tokens);
 
-  /// Of the pages that a sequence which begins with `tokens` may be given,
-  /// those that others hold, by group.
+  /// Counts, by group, the pages that others hold of those that a sequence
+  /// which begins with `tokens` may be given.
   std::vector<int64_t> heldPages(absl::Span<const int32_t> tokens) const;
 
   /// Remembers the full pages of sequence `slot`, which has `tokens` and of
@@ -115,9 +115,9 @@ private:
   struct Node {
     Node *parent; ///< Null: it begins the sequence.
     std::vector<int32_t> tokens;
-    std::vector<int32_t> pages; ///< By group; -1: not in memory.
+    std::vector<int32_t> pages; ///< Pages by group; -1: not in memory.
     int64_t stored = -1;        ///< Its number in the file; -1: none.
-    int64_t children = 0;       ///< That are awake.
+    int64_t children = 0;       ///< Children that are awake.
     bool isAsleep = false;
     Nodes::iterator place = {};
   };

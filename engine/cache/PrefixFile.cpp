@@ -40,21 +40,21 @@ struct Header {
   uint64_t nodes = 0;
   uint64_t fileBytes = 0;
   uint64_t reserved = 0; ///< 0.
-  PlanHash hash = {};    ///< Of the fields above, then the table.
+  PlanHash hash = {};    ///< Hash of the fields above, then the table.
 };
 static_assert(sizeof(Header) == 64);
 constexpr uint64_t hashedBytes = 48;
 
 struct NodeEntry {
   int64_t parent;
-  PlanHash hash; ///< Of its pages, one after the other.
+  PlanHash hash; ///< Hash of its pages, one after the other.
 };
 static_assert(sizeof(NodeEntry) == 24);
 
 /// Where the parts of a table begin, from its own first byte on.
 struct TableShape {
   uint64_t nodes = 0, tokens = 0, presence = 0, identity = 0;
-  uint64_t bytes = 0; ///< Of all.
+  uint64_t bytes = 0; ///< Bytes of all parts.
 };
 
 } // namespace

@@ -43,12 +43,13 @@
 
 namespace llamac {
 
-/// What pages are like.
+/// The shape of pages.
 struct PrefixFileLayout {
-  /// Of all that decides their bits, beside their tokens, for people to read.
+  /// A text for people on all that decides the pages' bits, beside their
+  /// tokens.
   std::string identity;
   uint32_t pageTokens;
-  /// By group of layers: of a page in all layers of the group together.
+  /// Bytes of a page by group: in all layers of the group together.
   std::vector<uint64_t> pageBytes;
 };
 
@@ -91,10 +92,10 @@ private:
 
   std::shared_ptr<MappedFile> file;
   std::vector<uint8_t> table;      ///< A copy.
-  std::vector<uint64_t> pageBytes; ///< By group.
+  std::vector<uint64_t> pageBytes; ///< Bytes of a page by group.
   uint32_t pageTokens = 0;
   size_t nodes = 0, tokens = 0, presence = 0; ///< Where they are in the table.
-  std::vector<uint64_t> offsets;              ///< Of the nodes' pages.
+  std::vector<uint64_t> offsets;              ///< Offsets of the nodes' pages.
 };
 
 /// Appends the bytes of the page that node number `node` has of `group`, layer

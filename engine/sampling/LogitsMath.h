@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What sampling asks of a row of logits, each in a few passes that the compiler
-// turns into vector code. The most likely token comes first; equal logits are
-// in order of their ids. A logit of minus infinity is a token that is not
-// allowed; others are finite.
+// These functions compute what sampling asks of a row of logits, each in a few
+// passes that the compiler turns into vector code. The most likely token comes
+// first; equal logits are in order of their ids. A logit of minus infinity is a
+// token that is not allowed; others are finite.
 //
 //===----------------------------------------------------------------------===//
 

@@ -356,7 +356,7 @@ int32_t Sampler::chooseOfCandidates(float largest, double uniform) {
   return candidateAt(uniform * keepUntil(options.topP * total));
 }
 
-/// The same for the tokens of `buckets`; looks only at those of the bucket
+/// Chooses among the tokens of `buckets`; looks only at those of the bucket
 /// where topP ends, and of the one where `uniform` is.
 int32_t Sampler::chooseOfBuckets(float largest, double uniform) {
   size_t last = buckets.size() - 1;

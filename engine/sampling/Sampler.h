@@ -28,7 +28,7 @@ namespace llamac {
 /// Accuracy error: the logits of `position` are not finite.
 absl::Status notFiniteError(int64_t position);
 
-/// That error if `logits` are not.
+/// notFiniteError() if `logits` are not finite.
 absl::Status checkLogits(absl::Span<const float> logits, int64_t position);
 
 /// xoshiro256**, of Blackman and Vigna, seeded by splitmix64: the same numbers
@@ -100,8 +100,8 @@ public:
   /// the step that computes the logits. Not at the same time as another call.
   void prepare();
 
-  /// Of the token chosen last; null where none was or no logprobs are asked
-  /// for.
+  /// The logprobs of the token chosen last; null where none was or no logprobs
+  /// are asked for.
   const TokenLogprobs *logprobs() const {
     return lastLogprobs ? &*lastLogprobs : nullptr;
   }
@@ -112,7 +112,7 @@ public:
 
   /// The params with which a plan samples as sample() would now, and goes on.
   SamplingParams nextParams() { return stream.next(); }
-  /// Those that come next.
+  /// The params that come next.
   const ParamStream &params() const { return stream; }
 
   /// The token that `uniform`, in [0, 1), selects by temperature, minP, topK
@@ -146,7 +146,8 @@ private:
   bool onDevice, adjusts;
   int64_t chosenTokens = 0;
   std::unique_ptr<GrammarMatcher> matcher; ///< Null without a grammar.
-  TokenMask allowed;                    ///< By the grammar, of the next token.
+  TokenMask allowed;                       ///< Tokens that the grammar allows
+                                           ///< next.
   std::optional<absl::Status> prepared; ///< How that ended, once it is known.
   /// How often each token seen is in the answer.
   absl::flat_hash_map<int32_t, int32_t> timesInAnswer;

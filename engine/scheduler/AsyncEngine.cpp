@@ -70,7 +70,7 @@ void AnswerStream::Mailbox::put(const AnswerPart &part) {
     onPart(part);
 }
 
-/// What callers tell the engine's thread.
+/// Messages from callers to the engine's thread.
 class AnswerStream::Line {
 public:
   struct Message {
@@ -244,7 +244,7 @@ std::shared_ptr<const std::vector<KernelSum>> AsyncEngine::kernelTimes() const {
   return line->kernelTimes;
 }
 
-/// What the thread does until the engine goes.
+/// The engine's thread runs this until the engine goes.
 void AsyncEngine::run() {
   const auto isInterrupted = [&] {
     const std::lock_guard lock(line->mutex);

@@ -49,8 +49,8 @@ public:
   AnswerStream &operator=(const AnswerStream &) = delete;
   ~AnswerStream();
 
-  /// What came for one answer since its last part. Waits at most `seconds`, or
-  /// without end where they are negative; none when nothing came, or no more
+  /// The new part of one answer, since its last one. Waits at most `seconds`,
+  /// or without end where they are negative; none when nothing came, or no more
   /// will.
   std::optional<AnswerPart> next(double seconds = -1);
 
@@ -94,8 +94,8 @@ public:
   /// Answers that may run and wait at once; 0: any number.
   int64_t mostAnswers() const;
 
-  /// As of the end of the last step or answer, with what was submitted since as
-  /// waiting; in a child, as of the fork.
+  /// Counts at the end of the last step or answer, with what was submitted
+  /// since as waiting; in a child, as of the fork.
   SchedulerCounts counts() const;
 
   /// See Scheduler::kernelTimes(); in a child, null.

@@ -40,7 +40,7 @@ private:
   static constexpr int64_t firstRows = 16; ///< While nothing is known.
   static constexpr int plainInterval = 32; ///< Steps to one without prompts.
 
-  double plainSeconds = 0; ///< Of a step without prompts; 0: not known.
+  double plainSeconds = 0; ///< Seconds of a step without prompts; 0: not known.
   int sincePlain = 0;      ///< Steps.
   /// Sums over steps with prompts, each of which weighs less by the step.
   double steps = 0, sumRows = 0, sumSeconds = 0, sumSquares = 0,

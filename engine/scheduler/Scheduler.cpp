@@ -35,10 +35,10 @@ struct Scheduler::Asked {
 /// One answer.
 struct Scheduler::Job {
   std::shared_ptr<Asked> asked;
-  int number; ///< Of the answer.
+  int number; ///< Number of the answer within its request.
   Sampler sampler;
   Answer answer;
-  std::vector<int32_t> tokens; ///< Of prompt and answer.
+  std::vector<int32_t> tokens; ///< Tokens of prompt and answer.
   int64_t most;                ///< Tokens that the sequence will ever hold.
   AnswerEnd end = {};
   std::optional<Sequence> sequence = {}; ///< While it runs.
@@ -136,7 +136,8 @@ absl::Status Scheduler::prepare(Request &request) const {
   const int64_t most = engine->mostTokens();
   // The last token of an answer is not run.
   if (asked - 1 > most - prompt)
-    // Of no field: either the prompt or what is asked of the answer may change.
+    // The error names no field: either the prompt or what is asked of the
+    // answer may change.
     return withReason(
         usageError(absl::StrCat("request: expected at most ", most, " tokens, ",
                                 most < model().context()
@@ -164,7 +165,7 @@ Scheduler::submit(Request request, AnswerCallback callback) {
         Sampler sampler,
         Sampler::create(sampling, stopIds, model().config().vocabSize));
     const uint64_t seed = sampler.seed();
-    sampling.seed = seed + 1; // Of the next one.
+    sampling.seed = seed + 1; // The seed of the next answer.
     sampler.see(asked->request.prompt);
     jobs.push_back(
         {asked, number, std::move(sampler),
@@ -220,7 +221,7 @@ void Scheduler::endOverdue() {
 }
 
 //===----------------------------------------------------------------------===//
-// What runs
+// The running answers
 //===----------------------------------------------------------------------===//
 
 /// Starts waiting answers, the first ones first, as long as there are sequences
@@ -254,7 +255,7 @@ bool Scheduler::start(Job &job) {
   std::vector<SequenceGrowth> growths;
   for (const Job &other : running)
     growths.push_back({&*other.sequence, grown(other)});
-  // What comes from a file comes only where there is room for all.
+  // Pages come from a file only where there is room for all.
   if (!isAlone && !engine->mayHaveRoom(growths, prompt, grown(job))) {
     refused = now();
     return false;
@@ -446,7 +447,7 @@ bool Scheduler::runQueued(Batch &batch,
         bool goesOn = !isInterrupted();
         for (size_t i = 0; i < tokens.size(); ++i) {
           Job &job = *batch.jobs[i];
-          // What is in flight goes past an end, for the others' sake.
+          // Steps in flight go past an end, for the others' sake.
           if (job.answer.ended())
             continue;
           if (std::optional<AnswerPart> last = add(job, tokens[i]))

@@ -10,9 +10,9 @@
 // of each that decodes and pieces of prompts beside them, and answers join and
 // leave between any two steps.
 //
-// What an answer has yet to run is the tokens that its sequence has not seen:
-// a prompt, the one token that was sampled last, or, after a preemption, both.
-// So there is one kind of running answer, and preemption is to drop a sequence.
+// An answer has yet to run the tokens that its sequence has not seen: a prompt,
+// the one token that was sampled last, or, after a preemption, both. So there
+// is one kind of running answer, and preemption is to drop a sequence.
 //
 // An answer has the tokens that it has alone, whatever else runs. Where a row
 // has the same results in every program that is so by itself. Where it has not,
@@ -54,23 +54,24 @@ struct SchedulerOptions {
   int64_t promptRows = 0;
   /// Seconds between steps whose launches are timed; 0: none is.
   double profileInterval = 0;
-  /// What the times of all launches are added to, in place of those intervals;
-  /// outlives the scheduler. Null: none.
+  /// The profile that the times of all launches are added to, in place of those
+  /// intervals; outlives the scheduler. Null: none.
   Profile *profile = nullptr;
   /// Sees every launch of every step (EngineOptions).
   LaunchObserver *observer = nullptr;
 };
 
-/// What a scheduler did since it was made, and does now.
+/// The totals of a scheduler since it was made, and its current state.
 struct SchedulerCounts {
   int64_t running = 0, waiting = 0; ///< Answers.
   int64_t steps = 0, preemptions = 0;
-  int64_t rows = 0; ///< Of all steps.
+  int64_t rows = 0; ///< Rows of all steps.
   /// Steps of more than 2^(i - 1) to 2^i rows; the last ones of more, too.
   std::array<int64_t, 15> stepRows = {};
-  int64_t promptTokens = 0; ///< Of answers that were begun.
-  int64_t cachedTokens = 0; ///< Of those, found in the prefix cache.
-  int64_t loadedTokens = 0; ///< That the cache had to bring from its file.
+  int64_t promptTokens = 0; ///< Prompt tokens of answers that were begun.
+  int64_t cachedTokens = 0; ///< Prompt tokens found in the prefix cache.
+  int64_t loadedTokens = 0; ///< Tokens that the cache had to bring from its
+                            ///< file.
   int64_t answerTokens = 0;
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
@@ -78,8 +79,8 @@ struct SchedulerCounts {
   /// them. What is left costs nothing beside steps in flight as long as it is
   /// less than these take.
   double stepSeconds = 0, programSeconds = 0;
-  int64_t pages = 0, freePages = 0; ///< Of the fullest group; kept ones count
-                                    ///< as free.
+  int64_t pages = 0, freePages = 0; ///< Pages of the fullest group; kept ones
+                                    ///< count as free.
 };
 
 /// Runs requests on an engine of its own; used by one thread at a time.
@@ -135,7 +136,8 @@ public:
 
   SchedulerCounts counts() const;
 
-  /// Of the last step that was timed, all of whose rows decoded; null before.
+  /// Times of the last step that was timed, all of whose rows decoded; null
+  /// before.
   std::shared_ptr<const std::vector<KernelSum>> kernelTimes() const {
     return kernels;
   }
@@ -186,7 +188,7 @@ private:
   Jobs running, waiting;
   Refusal refused; ///< The last one.
   uint64_t requests = 0;
-  int64_t answers = 0; ///< That were asked for.
+  int64_t answers = 0; ///< Answers that were asked for.
   SchedulerCounts total;
   double nextProfile = 0; ///< When a step is timed again.
   std::shared_ptr<const std::vector<KernelSum>> kernels;

@@ -89,7 +89,7 @@ static std::string compare(const std::vector<uint8_t> &before,
   // much worse.
   constexpr size_t partElements = 256;
   constexpr double partFactor = 16;
-  std::vector<double> errors = {0}; // By part.
+  std::vector<double> errors = {0}; // Errors by part.
   double squares = 1e-30;
   size_t count = 0;
   const std::vector<float> references = valuesOf(type, expected);

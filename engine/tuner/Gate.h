@@ -31,8 +31,8 @@ inline schema::Operand arenaAt(uint64_t offset) {
 absl::StatusOr<std::vector<uint8_t>>
 readMemory(StepMemory &memory, const schema::Operand &operand, uint64_t size);
 
-/// What `launch` of `program` may write, but for its workspace, which blocks
-/// leave each other.
+/// The memory that `launch` of `program` may write, but for its workspace,
+/// which blocks leave each other.
 absl::StatusOr<LaunchMemory> readLaunch(const schema::ProgramT &program,
                                         const schema::LaunchT &launch,
                                         const Engine &engine,
@@ -42,11 +42,11 @@ absl::StatusOr<LaunchMemory> readLaunch(const schema::ProgramT &program,
 absl::Status writeLaunch(const schema::LaunchT &launch,
                          const LaunchMemory &from, StepMemory &memory);
 
-/// What is wrong with `got`, of a variant, against `expected`, of the default
-/// config; empty when nothing is. Both began with `before`. The arena is of
-/// f32, the pool of `poolType`, of which Q8_0 must be the same bytes. A
-/// tolerance of 0 asks for the same bytes of all; else it is a normalised mean
-/// squared error that each of the two may have against the exact result.
+/// The error in `got`, of a variant, against `expected`, of the default config;
+/// empty when nothing is. Both began with `before`. The arena is of f32, the
+/// pool of `poolType`, of which Q8_0 must be the same bytes. A tolerance of 0
+/// asks for the same bytes of all; else it is a normalised mean squared error
+/// that each of the two may have against the exact result.
 std::string compareLaunches(const LaunchMemory &before,
                             const LaunchMemory &expected,
                             const LaunchMemory &got, schema::DataType poolType,

@@ -108,7 +108,7 @@ std::vector<StepPlan> stepsOf(const schema::PlanT &plan, size_t program) {
 absl::StatusOr<std::unique_ptr<StepRunner>>
 StepRunner::create(const std::shared_ptr<const Model> &model) {
   const schema::PlanT &plan = model->plan();
-  int64_t sequences = 0, pages = 0; // Of any step.
+  int64_t sequences = 0, pages = 0; // The most of any step.
   for (size_t program = 0; program < plan.programs.size(); ++program)
     for (const StepPlan &step : stepsOf(plan, program)) {
       const int64_t last = step.before + step.tokens - 1;

@@ -47,7 +47,7 @@ private:
   int64_t batch;
   std::vector<Sequence> sequences;
   std::vector<Sampler> samplers;
-  std::vector<int32_t> next; ///< By sequence.
+  std::vector<int32_t> next; ///< The next token by sequence.
 };
 
 /// Seconds that `work` takes.
@@ -73,7 +73,7 @@ struct Deadline {
   bool isOver(double needed = 0) const {
     return isStopped() || steadySeconds() + needed > end;
   }
-  /// That of a part of the time that is left.
+  /// A deadline for a part of the time that is left.
   Deadline share(double part) const {
     const double now = steadySeconds();
     return {now + part * (end - now), stop};

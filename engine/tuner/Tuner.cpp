@@ -108,7 +108,8 @@ private:
   bool overlaps = false; ///< Whether launches do, on a device with a clock.
   std::vector<BoundProgram> sets;
   std::vector<size_t> timedLaunches;
-  double timedSeconds = 0; ///< Of these, or of what else is timed.
+  double timedSeconds = 0; ///< Seconds of the timed launches, or of what else
+                           ///< is timed.
   std::mt19937 random;
 };
 
@@ -121,8 +122,9 @@ static size_t selectedOf(const Choice &kernel) { return kernel.selected; }
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// Of each kernel with variants: its default and the first of them. A GPU's
-/// compiler takes seconds for one: kernels of little time have none there.
+/// Finds the candidates of each kernel with variants: its default and the first
+/// of them. A GPU's compiler takes seconds for one: kernels of little time have
+/// none there.
 void ProgramTuner::findCandidates() {
   constexpr double leastShare = 0.02;
   std::map<size_t, double> predicted;
@@ -215,7 +217,8 @@ absl::Status ProgramTuner::bindSets() {
 /// early when time is up.
 absl::Status ProgramTuner::gateStep(const StepShape &shape, StepMemory &memory,
                                     Deadline until) {
-  std::map<uint32_t, std::pair<size_t, size_t>> ends; // By kernel.
+  std::map<uint32_t, std::pair<size_t, size_t>> ends; // First and last launch
+                                                      // by kernel.
   for (size_t i = 0; i < launches.size(); ++i)
     ends.try_emplace(launches[i]->kernel, i, i).first->second.second = i;
   for (size_t i = 0; i < launches.size() && !until.isOver(); ++i) {
@@ -417,7 +420,7 @@ absl::Status ProgramTuner::compareAsUsed(std::shared_ptr<const Model> tuned,
     }
     return std::vector<double>{seconds};
   };
-  for (const size_t k : {0, 1}) { // To warm up.
+  for (const size_t k : {0, 1}) { // Two steps warm up.
     LLAMAC_ASSIGN_OR_RETURN(const auto seconds, use(k));
     timedSeconds = seconds.front();
   }
@@ -498,7 +501,8 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
                                      .kernel = choice.tuning,
                                      .config = config});
     entry.seconds = choice.trials.secondsOf(choice.selected);
-    // Of others by the ratio of times in the same rounds; 0 without any.
+    // Times of others come from the ratio of times in the same rounds; 0
+    // without any.
     const auto secondsOf = [&](size_t k) {
       return entry.seconds * choice.trials.ratioOf(k, choice.selected).median;
     };
@@ -511,7 +515,7 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
         entry.runnerUpSeconds = seconds;
       }
   };
-  // What had no time does not replace what an earlier tune found.
+  // A kernel that had no time does not replace what an earlier tune found.
   for (const Choice &kernel : kernels)
     if (std::any_of(kernel.candidates.begin() + 1, kernel.candidates.end(),
                     [](const Candidate &k) { return k.rejected != outOfTime; }))

@@ -23,7 +23,8 @@ namespace llamac {
 
 struct TuneOptions {
   double budget = 60;     ///< Seconds, for all programs together.
-  int64_t candidates = 8; ///< Of a kernel beside its default, best first.
+  int64_t candidates = 8; ///< Candidates of a kernel beside its default, best
+                          ///< first.
   const VariantCompiler *compiler = nullptr; ///< Null where none is needed.
   const std::atomic<bool> *stop = nullptr;   ///< Set to end early; may be null.
   /// Told the current task; may be empty.
@@ -33,8 +34,10 @@ struct TuneOptions {
 /// A config that was tried.
 struct Candidate {
   std::string config = {};                              ///< Empty: default.
-  KernelConfig kernel = {};                             ///< Of a kernel.
-  schema::Overlap overlap = schema::Overlap::FromStart; ///< Of a program.
+  KernelConfig kernel = {};                             ///< The config of a
+                                                        ///< kernel.
+  schema::Overlap overlap = schema::Overlap::FromStart; ///< The overlap of a
+                                                        ///< program.
   std::string rejected = {}; ///< Why; empty: it is not.
 };
 
@@ -45,7 +48,7 @@ struct Choice {
   size_t number = 0;       ///< In the plan.
   std::vector<Candidate> candidates = {}; ///< The first is the default.
   size_t selected = 0;
-  Trials trials = Trials(0); ///< Of launches, or steps.
+  Trials trials = Trials(0); ///< Trials of launches, or steps.
 
   bool has(size_t candidate) const {
     return candidate < candidates.size() &&
@@ -55,12 +58,12 @@ struct Choice {
 
 struct ProgramResult {
   std::string skipped = {}; ///< Why nothing was tried; empty: it was.
-  int64_t rows = 0;         ///< Of the timed steps.
+  int64_t rows = 0;         ///< Rows of the timed steps.
   int64_t context = 0;      ///< Tokens of each sequence after them.
-  /// Of whole steps: the default, "tuned" with the selected configs of kernels,
-  /// and these with other overlaps of launches.
+  /// Candidates for whole steps: the default, "tuned" with the selected configs
+  /// of kernels, and these with other overlaps of launches.
   Choice step;
-  std::vector<Choice> kernels = {}; ///< Those that have variants.
+  std::vector<Choice> kernels = {}; ///< Kernels that have variants.
   /// Where a device queues steps: answers or prompts with the default configs
   /// and as tuned. A program that they do not show to be as fast as tuned has
   /// its defaults back.

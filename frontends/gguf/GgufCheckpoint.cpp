@@ -91,14 +91,14 @@ static constexpr KnownKey knownKeys[] = {
     {"embedding_length"},
     {"embedding_scale", 1, &ModelFamily::hasScales},
     {"expert_count", 0},
-    {"expert_feed_forward_length"}, // Of no experts.
+    {"expert_feed_forward_length"}, // No model here has experts.
     {"expert_used_count"},
     {"feed_forward_length"},
     {"final_logit_softcapping", 0},
     {"leading_dense_block_count"},
     {"logit_scale", 1, &ModelFamily::hasScales},
     {"nextn_predict_layers", 0},
-    {"pooling_type"}, // Of embeddings of texts.
+    {"pooling_type"}, // For embeddings of texts.
     {"residual_scale", 1, &ModelFamily::hasScales},
     {"rope.dimension_count"},
     {"rope.freq_base"},
@@ -107,7 +107,7 @@ static constexpr KnownKey knownKeys[] = {
     {"rope.scaling.attn_factor", 1},
     {"rope.scaling.factor"},
     {"rope.scaling.finetuned"},
-    {"rope.scaling.original_context_length"}, // Of kinds that are refused.
+    {"rope.scaling.original_context_length"}, // For kinds that are refused.
     {"rope.scaling.type"},
     {"tensor_data_layout"},
     {"use_parallel_residual", 0},
@@ -238,8 +238,8 @@ static absl::Status readFeatures(const GgufParts &parts,
   }
   LLAMAC_RETURN_IF_ERROR(fields.status());
   LLAMAC_RETURN_IF_ERROR(readWindows(gguf, family, config));
-  // What says of other families whether they were trained with a scaling says
-  // of Granite whether it has RoPE at all.
+  // The key that says of other families whether they were trained with a
+  // scaling says of Granite whether it has RoPE at all.
   const bool hasRope =
       fields.flag(keyOf("rope.scaling.finetuned")).value_or(true);
   if (family.hasScales && !hasRope)

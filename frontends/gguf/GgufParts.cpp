@@ -27,14 +27,14 @@ static constexpr absl::string_view numberKey = "split.no";
 static constexpr absl::string_view countKey = "split.count";
 static constexpr absl::string_view tensorsKey = "split.tensors.count";
 
-// What the name of part `number`, counted from 0, ends with.
+// The end of the name of part `number`, counted from 0.
 static std::string partSuffix(int64_t number, int64_t count) {
   return absl::StrFormat("-%05d-of-%05d.gguf", number + 1, count);
 }
 
 namespace {
 
-// What a file says of its place.
+// A file's own account of its place.
 struct PartInfo {
   int64_t number = 0;
   int64_t count = 1;

@@ -327,7 +327,7 @@ absl::Status GgufReader::unsupported(absl::string_view key,
 // Values
 //===----------------------------------------------------------------------===//
 
-// What `value` is, for messages.
+// A description of `value` for messages.
 static std::string describe(const GgufValue &value) {
   return value.isArray ? absl::StrCat("an array of ", value.count, " ",
                                       typeRow(value.type).name)

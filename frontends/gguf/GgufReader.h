@@ -53,13 +53,14 @@ enum class GgufType : uint32_t {
 /// One metadata value, checked to lie in the file.
 struct GgufValue {
   absl::string_view key;
-  GgufType type = GgufType::UInt8; ///< Of the value, or of an array's elements.
+  GgufType type = GgufType::UInt8; ///< Type of the value, or of an array's
+                                   ///< elements.
   bool isArray = false;
   uint64_t count = 1; ///< Elements.
   /// The elements as they lie in the file, without alignment; a string is a
   /// u64 length and its bytes.
   absl::Span<const uint8_t> bytes;
-  uint64_t offset = 0; ///< Of `bytes` in the file.
+  uint64_t offset = 0; ///< Offset of `bytes` in the file.
 };
 
 /// The checked metadata and tensor records of a file.
@@ -97,7 +98,7 @@ public:
   /// `file:offset: key: expected ..., got ...` for the value of `key`.
   absl::Status fail(absl::string_view key, absl::string_view expected,
                     absl::string_view got) const;
-  /// The same, for a value that is well-formed but not supported.
+  /// fail() for a value that is well-formed but not supported.
   absl::Status unsupported(absl::string_view key, absl::string_view expected,
                            absl::string_view got) const;
 

@@ -166,11 +166,11 @@ static constexpr RoleName roleNames[] = {
     {"fim_sep", "<|file_sep|>"},
 };
 
-// Of these roles, those that end an answer.
+// The roles above that end an answer.
 static constexpr absl::string_view stopRoles[] = {"fim_pad", "fim_rep",
                                                   "fim_sep"};
 
-// By GGUF's token_type; 0 is undefined.
+// Types by GGUF's token_type; 0 is undefined.
 static constexpr TokenType typesByNumber[] = {
     TokenType::Unused,  TokenType::Normal, TokenType::Unknown,
     TokenType::Control, TokenType::User,   TokenType::Unused,
@@ -234,8 +234,8 @@ private:
     return absl::OkStatus();
   }
 
-  // As llama.cpp does, takes tokens with the names of control tokens for such,
-  // whatever type the file gives them, and finds the ids that no key has.
+  // Takes tokens with the names of control tokens for such, whatever type the
+  // file gives them, as llama.cpp does, and finds the ids that no key has.
   void readNames() {
     absl::flat_hash_map<absl::string_view, uint32_t> byText;
     byText.reserve(source.tokens.size());

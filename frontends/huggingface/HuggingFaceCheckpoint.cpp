@@ -340,7 +340,7 @@ static absl::Status readConfig(const JsonObject &root,
   return fields.status();
 }
 
-// What newer files have for each kind of layer.
+// Reads the form of newer files, which have parameters for each kind of layer.
 static absl::Status readRopeOfKinds(const JsonObject &rope,
                                     const ModelFamily &family,
                                     ModelConfig &config) {

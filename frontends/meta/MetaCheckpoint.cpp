@@ -64,7 +64,7 @@ static constexpr absl::string_view otherKeys[] = {
     "hidden_dim",
     "high_freq_factor",
     "low_freq_factor",
-    "max_batch_size", // Of Meta's own program.
+    "max_batch_size", // For Meta's own program.
     "max_seq_len",
     "model_parallel_size",
     "multiple_of",
@@ -115,7 +115,7 @@ static absl::Status readParams(const JsonObject &params,
   LLAMAC_RETURN_IF_ERROR(fields.status());
   config.ffnDim =
       fields
-          .integer("hidden_dim") // As Mistral's files say it.
+          .integer("hidden_dim") // Mistral's files have this key.
           .value_or(metaFfnSize(config.dim, multiplier, multipleOf));
 
   config.ropeTheta = fields.number("rope_theta").value_or(10000.0);

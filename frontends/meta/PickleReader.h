@@ -35,11 +35,12 @@ struct PickledTensor {
   absl::string_view name;
   DataType type = DataType::F32;
   absl::string_view storage;    ///< Key of the storage: entry data/KEY.
-  uint64_t storageElements = 0; ///< Of the whole storage.
-  uint64_t firstElement = 0;    ///< Of the tensor in its storage.
+  uint64_t storageElements = 0; ///< Elements of the whole storage.
+  uint64_t firstElement = 0;    ///< Index of the tensor's first element in its
+                                ///< storage.
   uint64_t elements = 0;        ///< The product of shape.
   std::vector<uint64_t> shape;
-  uint64_t position = 0; ///< Of the tensor in the file, for messages.
+  uint64_t position = 0; ///< Position of the tensor in the file, for messages.
 };
 
 /// Runs the pickle `bytes`, which lie at `base` in `file`, and returns the

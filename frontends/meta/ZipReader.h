@@ -34,10 +34,10 @@ inline constexpr uint32_t zip64Field = 0xffffffff;
 
 struct ZipEntry {
   absl::string_view name; ///< In the map.
-  uint64_t offset = 0;    ///< Of the data, in the file.
+  uint64_t offset = 0;    ///< Offset of the data in the file.
   uint64_t size = 0;      ///< In bytes.
   uint32_t crc = 0;       ///< CRC-32 of the data, as the directory says.
-  uint64_t record = 0;    ///< Of the directory's record, for messages.
+  uint64_t record = 0;    ///< Offset of the directory's record, for messages.
 };
 
 /// The checked directory of a zip file, which outlives it.

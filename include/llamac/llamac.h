@@ -81,7 +81,7 @@ typedef enum llamac_code {
 /// until the thread's next error.
 LLAMAC_API const char *llamac_last_error(void);
 
-/// Of the library that runs: "0.1.0".
+/// The version of the library that runs: "0.1.0".
 LLAMAC_API const char *llamac_version(void);
 
 //===----------------------------------------------------------------------===//
@@ -90,7 +90,7 @@ LLAMAC_API const char *llamac_version(void);
 
 typedef struct llamac_options llamac_options;
 
-/// What options are for; docs/c-api.md lists them all.
+/// The object that options are for; docs/c-api.md lists them all.
 typedef enum llamac_scope {
   LLAMAC_FOR_MODEL,
   LLAMAC_FOR_ENGINE,
@@ -170,7 +170,7 @@ typedef struct llamac_model_description {
   const char *target;     ///< "cpu", "cuda".
   const char *device;     ///< For people: "cpu, 8 threads".
   int64_t context;        ///< Tokens of the longest sequence.
-  int64_t sequences;      ///< As many at a time.
+  int64_t sequences;      ///< The most sequences at a time.
   int32_t vocab_size;     ///< Logits of a row.
   int32_t tokenizer_size; ///< Ids of the tokenizer; 0: the plan has none.
   int32_t bos_id;         ///< Put before prompts; -1: none is.
@@ -231,16 +231,17 @@ LLAMAC_API llamac_code llamac_engine_new(const llamac_model *model,
 /// stderr.
 LLAMAC_API llamac_code llamac_engine_free(llamac_engine *engine);
 
-/// What an engine did since it was made, and does now.
+/// An engine's totals since it was made, and its current state.
 typedef struct llamac_counts {
   int64_t running, waiting; ///< Answers.
   int64_t steps, preemptions;
-  int64_t prompt_tokens; ///< Of answers that were begun.
-  int64_t cached_tokens; ///< Of those, found in the prefix cache.
+  int64_t prompt_tokens; ///< Prompt tokens of answers that were begun.
+  int64_t cached_tokens; ///< Prompt tokens found in the prefix cache.
   int64_t answer_tokens;
   int64_t finished, failed; ///< Answers; the failed ones are finished too.
   int64_t pages, free_pages;
-  int64_t loaded_tokens; ///< That the prefix cache brought from its file.
+  int64_t loaded_tokens; ///< Tokens that the prefix cache brought from its
+                         ///< file.
 } llamac_counts;
 
 /// `size` is sizeof(llamac_counts) as the caller knows it.
@@ -284,7 +285,7 @@ typedef enum llamac_reason {
 
 typedef struct llamac_end {
   llamac_code code;        ///< An error ends an answer too.
-  const char *message;     ///< Of the error; "" where there is none.
+  const char *message;     ///< The error's message; "" where there is none.
   llamac_reason reason;    ///< Where `code` is LLAMAC_OK.
   const char *reason_name; ///< "stop id"; "error" where there is one.
   uint64_t seed;
@@ -308,7 +309,7 @@ typedef struct llamac_token_logprobs {
   size_t alternative_count;
 } llamac_token_logprobs;
 
-/// What came for one answer since its last part.
+/// The new part of one answer, since its last one.
 typedef struct llamac_part {
   int32_t answer;        ///< Its number, from 0 on.
   const int32_t *tokens; ///< Without the stop id.
@@ -374,8 +375,8 @@ typedef struct llamac_logits llamac_logits;
 
 typedef enum llamac_rows {
   LLAMAC_NO_ROWS,              ///< *logits is NULL.
-  LLAMAC_LAST_ROW,             ///< What follows the last token.
-  LLAMAC_ALL_ROWS,             ///< What follows each of them.
+  LLAMAC_LAST_ROW,             ///< Logits that follow the last token.
+  LLAMAC_ALL_ROWS,             ///< Logits that follow each token.
   LLAMAC_ROWS_MAX = 0x7fffffff ///< No rows; makes any int a value.
 } llamac_rows;
 

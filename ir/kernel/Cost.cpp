@@ -346,7 +346,7 @@ static Cost costOfPhases(Block &phases, const CostStep &step) {
   return sum;
 }
 
-/// Those of all phases together.
+/// The sum of the costs of all phases.
 Cost ResidentOp::cost(const CostStep &step) {
   return costOfPhases(getBody().front(), step);
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a kernel op must at least move and compute, from its types alone. Every
+// The least that a kernel op must move and compute, from its types alone. Every
 // operand counts as read once a launch and every result as written once, so a
 // target that reads a weight again for each block of rows moves more, and one
 // that finds activations in its caches reads less from memory.
@@ -34,7 +34,7 @@ class Target;
 struct CostStep {
   static constexpr int64_t usualContext = 512;
 
-  int64_t rows = 1;    ///< Of the launch.
+  int64_t rows = 1;    ///< Rows of the launch.
   int64_t context = 1; ///< At least `rows`.
   /// Tokens that all splits of split-KV attention cover together; of a shorter
   /// context only its share of the partial results is written. 0: all are.

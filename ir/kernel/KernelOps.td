@@ -68,7 +68,7 @@ class Kernel_AnchorOp<string mnemonic, list<Trait> traits = []>
                                        AnchorOpInterface>], traits)> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// What else holds of an op all of whose sizes are known and positive.
+    /// Verifies the rest of an op all of whose sizes are known and positive.
     ::llvm::LogicalResult verifySized();
   }];
   let extraClassDefinition = [{
@@ -147,7 +147,8 @@ def Kernel_Vector
     : RankedTensorOf<[F32], [HasAnyRankOfPred<[1]>, HasStaticShapePred],
                      "statically shaped 1D tensor">;
 def Kernel_Rows : 2DTensorOf<[F32]>;            // [rows, width]
-// What products on tensor cores would round by themselves may come in bf16.
+// Inputs that products on tensor cores would round by themselves may come in
+// bf16.
 def Kernel_InputRows : 2DTensorOf<[F32, BF16]>;
 def Kernel_RowsOrVector : AnyTypeOf<[Kernel_Rows, Kernel_Vector]>;
 // A product has the weights of its input's norm, [K], or, where the input has
@@ -717,7 +718,8 @@ def Kernel_LayersOp
                          : first + (number - first) % getEachOfLayer()));
     }
 
-    /// What `argument` of the body, which is not carried, is in layer `layer`.
+    /// The operand that `argument` of the body, which is not carried, is in
+    /// layer `layer`.
     mlir::Value getOperandOf(mlir::BlockArgument argument, int64_t layer) {
       const size_t number = argument.getArgNumber(), first = getFirstEach();
       return number < first

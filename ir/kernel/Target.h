@@ -185,8 +185,8 @@ public:
   virtual std::vector<std::pair<llvm::StringRef, int64_t>>
   tiles(mlir::Operation *op) const;
 
-  /// What keeps `op`, with the config it has, from the fastest kernels that the
-  /// target has for its kind: one clause each.
+  /// The reasons that keep `op`, with the config it has, from the fastest
+  /// kernels that the target has for its kind: one clause each.
   virtual std::vector<std::string> slowPaths(mlir::Operation *op) const {
     return {};
   }

@@ -69,11 +69,11 @@ class ShapeInference;
 
 namespace llamac::llama {
 
-/// What a weight whose elements have `type`, f32, f16, bf16 or !llama.quant, is
-/// stored as.
+/// The stored type of a weight whose elements have `type`, f32, f16, bf16 or
+/// !llama.quant.
 DataType dataTypeOf(mlir::Type type);
 
-/// The same of the elements of `weight`, a tensor.
+/// The stored type of the elements of `weight`, a tensor.
 inline DataType dataTypeOf(mlir::Value weight) {
   return dataTypeOf(mlir::getElementTypeOrSelf(weight));
 }
@@ -86,12 +86,12 @@ inline llvm::StringRef elementTypeName(mlir::Type type) {
 /// The element type of a weight stored as `type`. Loads the dialect.
 mlir::Type elementTypeOf(mlir::MLIRContext &context, DataType type);
 
-/// By how much an element of attention may be off, as a multiple of its largest
+/// The largest error of an element of attention, as a multiple of its largest
 /// value, with exponentials by `exp` of fp32 down to e^-87 and without the
 /// share `dropped` of the softmax.
 double attentionBound(ExpKind exp, double dropped);
 
-/// What an argument of a step is; null where nothing says so.
+/// The role of an argument of a step; null where nothing says so.
 StepRoleAttr roleOf(mlir::BlockArgument argument);
 
 /// Over how many ranks the weights in `scope` are split; 1 where they are

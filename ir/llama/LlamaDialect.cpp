@@ -233,8 +233,9 @@ ApproximationAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-// Of the polynomial 8.8e-5; of the table (ln 2 / 512)^2 / 2 = 9.2e-7. The rest
-// is the exponent's rounding in fp32 where there is no fused multiply-add.
+// The polynomial's error is 8.8e-5; the table's (ln 2 / 512)^2 / 2 = 9.2e-7.
+// The rest is the exponent's rounding in fp32 where there is no fused
+// multiply-add.
 static double expError(ExpKind exp) {
   switch (exp) {
   case ExpKind::Exact:

@@ -73,7 +73,7 @@ def RowWiseOpInterface : OpInterface<"RowWiseOpInterface"> {
       [{ return ::llvm::SmallVector<::mlir::Value>($_op->getOperands()); }]>];
 }
 
-/// What an op is by rows, which each says.
+/// How an op treats rows, which each op says.
 class Llama_RowKind<list<Trait> traitList> {
   list<Trait> traits = traitList;
 }

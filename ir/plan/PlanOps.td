@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the plan file holds, as IR: kernels, and for each range of row counts
-// a program, the list of launches with their memory. Values are pieces of
-// memory; a launch reads some and writes others.
+// The plan dialect is what the plan file holds, as IR: kernels, and for each
+// range of row counts a program, the list of launches with their memory. Values
+// are pieces of memory; a launch reads some and writes others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ def Plan_MemoryType : TypeDef<PlanDialect, "Memory"> {
   let summary = "A piece of memory that a launch reads or writes";
 }
 
-// The same, as a type that ops need not print or be given.
+// Plan_MemoryType as a type that ops need not print or be given.
 def Plan_Memory : DialectType<PlanDialect, Plan_MemoryType.predicate, "memory">,
                   BuildableType<"::llamac::plan::MemoryType::get($_builder.getContext())">;
 
@@ -172,7 +172,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock,
     /// Takes the geometry and the tensor maps of `geometry`.
     void setGeometryOf(const ::llamac::kernel::LaunchGeometry &geometry);
 
-    /// What parameter number `param` is.
+    /// The role of parameter number `param`.
     ParamRole getRole(unsigned param) {
       return static_cast<ParamRole>(getParams()[param]);
     }

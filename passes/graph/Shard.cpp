@@ -47,7 +47,7 @@ namespace {
 struct WeightSplit {
   StringLiteral name; ///< The last part of the canonical name.
   int64_t dim;
-  bool isOfKvHeads = false; ///< Of which a rank has at least one.
+  bool isOfKvHeads = false; ///< Whether a rank has at least one KV head of it.
 };
 
 constexpr WeightSplit weightSplits[] = {{"tok_embeddings", 0},
@@ -71,7 +71,8 @@ const WeightSplit *splitOf(StringRef weight) {
   return split == std::end(weightSplits) ? nullptr : split;
 }
 
-/// Of every sum that ranks may split: also the most of them that can.
+/// The leaves of every sum that ranks may partition: also the most ranks that
+/// can.
 constexpr int64_t allLeaves = 8;
 
 /// Calls `visit(product, weight)` for what sums over columns that ranks would
@@ -231,7 +232,7 @@ LogicalResult Sharding::shard(Operation *op) {
             llama::LinearOp, func::ReturnOp>(
           [&](auto known) { return shard(known); })
       .Case<llama::CacheIndexOp, llama::CausalMaskOp>(
-          [](auto) { return success(); }) // Of positions, which all ranks have.
+          [](auto) { return success(); }) // All ranks have all positions.
       .Case<llama::BiasOp>([&](llama::BiasOp bias) {
         if (isSplit(bias.getX()) == (shardOf(bias.getWeight()) != nullptr))
           return inferTypes(bias);

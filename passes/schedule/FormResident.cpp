@@ -37,13 +37,14 @@ struct Repetition {
   size_t end() const { return first + ops(); }
 };
 
-/// What an operand of an op in a layer is.
+/// The source of an operand of an op in a layer.
 struct Source {
   enum Kind {
-    Shared,  ///< The same value in all layers.
+    Shared,  ///< One value for all layers.
     Each,    ///< One from outside for each; `op` numbers these.
     Local,   ///< Result `result` of op `op` of the layer.
-    Carried, ///< That of the layer before; of the first one from outside.
+    Carried, ///< A result of the layer before; for the first layer, a value
+             ///< from outside.
   };
   Kind kind;
   size_t op = 0;
@@ -75,8 +76,8 @@ public:
     return best;
   }
 
-  /// What operand `operand` of op `op` of the layers is; nothing where the
-  /// layers do not agree.
+  /// The source of operand `operand` of op `op` of the layers; nothing where
+  /// the layers do not agree.
   std::optional<Source> sourceOf(const Repetition &layers, size_t op,
                                  unsigned operand) const {
     SmallVector<Value> values;
@@ -92,7 +93,7 @@ public:
                                   : std::nullopt;
     if (llvm::all_of(values, isOutside))
       return Source{Source::Each};
-    // Of the last layer, which has one before it.
+    // The last layer has one before it.
     const size_t maker = numberOf(values.back());
     if (maker == outside || maker < layers.end() - 2 * layers.period)
       return std::nullopt;
@@ -186,11 +187,11 @@ private:
   const Launches launches;
   const Repetition layers;
   OpBuilder builder;
-  /// By op of a layer and operand.
+  /// Sources by op of a layer and operand.
   SmallVector<SmallVector<Source>> sources;
   llvm::SetVector<Value> shared;
-  /// What a layer takes of the one before it, results of its ops, and which
-  /// operand of the first layer is its place there.
+  /// Results of ops that a layer takes from the one before it, and the operand
+  /// of the first layer in its place.
   llvm::MapVector<std::pair<size_t, unsigned>, Value> carried;
   /// Operands that are others in each layer: those of the first layer, once.
   SmallVector<std::pair<size_t, unsigned>> each;
@@ -298,7 +299,8 @@ void ResidentBuilder::buildLayers(IRMapping &map) {
     given.push_back(clones[op]->getResult(result));
   builder.create<kernel::ReturnOp>(loop.getLoc(), given);
 
-  // What the last layer gives, and the caches of all, stand for theirs.
+  // Results of the last layer, and the caches of all, are replaced by the
+  // loop's.
   size_t number = 0;
   for (auto &[place, first] : carried)
     map.map(opOf(layers.count - 1, place.first)->getResult(place.second),

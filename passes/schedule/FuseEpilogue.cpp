@@ -49,8 +49,8 @@ static Op producerOnlyFor(Value value, Operation *reader) {
   return alone ? producer : Op();
 }
 
-/// What keeps `a` and `b` from sharing one walk over their input; empty when
-/// nothing does. Their results are of one type.
+/// The reason that keeps `a` and `b` from sharing one walk over their input;
+/// empty when nothing does. Their results are of one type.
 static std::string whyApart(MatmulOp a, MatmulOp b) {
   if (a.getInput() != b.getInput())
     return "different inputs";
@@ -147,7 +147,7 @@ void replace(PatternRewriter &rewriter, PointwiseOp op,
   SmallVector<Location> locs(count, loc);
   OpBuilder::InsertionGuard guard(rewriter);
   Block *block = rewriter.createBlock(&fused.region, {}, types, locs);
-  // What each producer yields, from its accumulators and inputs.
+  // The value that each producer yields, from its accumulators and inputs.
   llvm::SmallDenseMap<Value, Value> yielded;
   auto scalarOf = [&](Value input) -> Value {
     if (Value inner = yielded.lookup(input))

@@ -81,7 +81,7 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
         [&](kernel::RopeAppendOp append) { fuseIntoAppend(append, explain); });
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
-      // What has an epilogue is no norm alone: its result is stored.
+      // A norm with an epilogue stores its result.
       if (!norm.getEpilogue().empty())
         return;
       auto apart = llvm::find_if(norm->getUses(), whyNotPrologue);

@@ -327,7 +327,7 @@ private:
   OpBuilder builder;
   RowBounds bounds;
   int64_t exchanges = 0;     ///< Made so far.
-  plan::CountersOp counters; ///< As many as the launch that needs most.
+  plan::CountersOp counters; ///< The largest number that a launch needs.
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<std::pair<int64_t, Attribute>, Value> inputs;
   llvm::DenseSet<Value> read, written; ///< Since the last barrier.

@@ -38,7 +38,7 @@ static int64_t place(std::vector<PlacedBuffer> &buffers, Rank rank) {
   llvm::sort(order, [&](const PlacedBuffer *a, const PlacedBuffer *b) {
     return std::pair(rank(*a), a) < std::pair(rank(*b), b);
   });
-  // Those placed so far, by offset.
+  // Buffers placed so far, by offset.
   std::vector<PlacedBuffer *> placed;
   int64_t arena = 0;
   for (PlacedBuffer *buffer : order) {

@@ -32,16 +32,16 @@ struct RowBounds {
   }
 };
 
-/// What specialise-rows has said of `func`; failure, with an error, where it
-/// has not.
+/// The bounds that specialise-rows gave `func`; failure, with an error, where
+/// it gave none.
 mlir::FailureOr<RowBounds> rowBoundsOf(mlir::func::FuncOp func);
 
 class StepRows {
 public:
-  /// Of `step`, whose ops are those of the kernel dialect and weights.
+  /// The rows of `step`, whose ops are those of the kernel dialect and weights.
   explicit StepRows(mlir::func::FuncOp step);
 
-  /// What the rows of the results of `op` are.
+  /// The rows of the results of `op`.
   plan::RowSymbol of(mlir::Operation *op) const;
 
 private:

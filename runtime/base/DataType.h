@@ -32,7 +32,7 @@ enum class DataType : uint8_t {
 struct DataTypeInfo {
   DataType type;
   absl::string_view name; ///< Lower case, as users type it: "q4_1".
-  absl::string_view id;   ///< Of the enumerator: "Q4_1".
+  absl::string_view id;   ///< The enumerator's name: "Q4_1".
   uint32_t blockElements;
   uint32_t blockBytes;
 };
@@ -65,7 +65,8 @@ inline uint64_t dataTypeBytes(DataType type, uint64_t elements) {
 /// A format that a compile may round matrices to.
 struct WeightRounding {
   DataType type;
-  double logitsError; ///< Of the largest logit, that it is allowed to cost.
+  double logitsError; ///< The error that it may cost, relative to the largest
+                      ///< logit.
 };
 
 /// All of them, the most exact first.
@@ -74,7 +75,7 @@ absl::Span<const WeightRounding> weightRoundings();
 /// The one called `name`; null when there is none.
 const WeightRounding *findWeightRounding(absl::string_view name);
 
-/// What --weights takes, for people: "keep, bf16, q8_0, mxfp8 or q4_0".
+/// The values of --weights, for people: "keep, bf16, q8_0, mxfp8 or q4_0".
 std::string weightOptionNames();
 
 } // namespace llamac

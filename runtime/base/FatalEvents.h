@@ -61,7 +61,7 @@ public:
   ~EndDelay();
 
 private:
-  sigset_t signals; ///< That were blocked before.
+  sigset_t signals; ///< Signals that were blocked before.
 };
 
 /// For main(): installs all of the above for the tool of this name, which
@@ -74,7 +74,7 @@ void installFatalHandlers(const char *tool);
 /// Ends the process with `code`; another has said why.
 [[noreturn]] void endProcess(ExitCode code);
 
-/// The same as the first for want of memory.
+/// endProcess() for want of memory.
 [[noreturn]] void endOutOfMemory();
 
 } // namespace llamac

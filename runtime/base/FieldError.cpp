@@ -41,7 +41,8 @@ absl::Status fieldError(absl::string_view field, absl::string_view message) {
 }
 
 absl::Status withField(absl::Status status, absl::string_view field) {
-  status.SetPayload(fieldUrl, absl::Cord(field)); // Of an error alone.
+  status.SetPayload(fieldUrl, absl::Cord(field)); // Only an error takes a
+                                                  // payload.
   return status;
 }
 

@@ -41,7 +41,7 @@ std::string fieldOf(const absl::Status &status);
 /// its kind, such as OpenAI's "model_not_found".
 absl::Status withReason(absl::Status status, absl::string_view reason);
 
-/// That name; empty where it has none.
+/// The reason that withReason() gave `status`; empty where it has none.
 std::string reasonOf(const absl::Status &status);
 
 } // namespace llamac

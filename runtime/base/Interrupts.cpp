@@ -18,7 +18,7 @@ namespace llamac {
 
 static constexpr int signals[] = {SIGHUP, SIGINT, SIGTERM};
 
-/// What they did before, in that order.
+/// The signals' actions before, in that order.
 static struct sigaction before[std::size(signals)];
 static std::atomic<int> came;
 static std::atomic<bool> ignoresCtrlC;

@@ -41,8 +41,8 @@ struct RopeScaling {
 
 /// The attention of one layer.
 struct LayerAttention {
-  /// What queries and keys are rotated by: ropeTheta and its scaling,
-  /// localTheta alone, or nothing.
+  /// The rotation of queries and keys: by ropeTheta and its scaling, localTheta
+  /// alone, or nothing.
   enum class Rotation : uint8_t { Global, Local, None };
   Rotation rotation = Rotation::Global;
   /// Keys that a row sees, up to its own; 0: all of them.
@@ -54,20 +54,22 @@ struct LayerAttention {
 
 enum class Activation : uint8_t { Silu, GeluTanh };
 
-/// What members of Llama's family add to it, or do in another way. The defaults
-/// are Llama's.
+/// Features that members of Llama's family add to it, or do in another way. The
+/// defaults are Llama's.
 struct ModelFeatures {
   bool qkvBias = false;   ///< Query, key and value have biases.
   bool headNorms = false; ///< RMSNorm of each head of query and key, then RoPE.
   bool rowNorms = false;  ///< RMSNorm of all heads of query and key together.
   bool preNorms = true;   ///< RMSNorm ahead of attention and feed-forward.
   bool postNorms = false; ///< RMSNorm behind them, before they are added.
-  Activation activation = Activation::Silu; ///< Of the feed-forward's gate.
-  double embeddingScale = 1;                ///< Of the rows of the embedding.
-  double residualScale = 1; ///< Of what attention and feed-forward add.
+  Activation activation = Activation::Silu; ///< Activation of the
+                                            ///< feed-forward's gate.
+  double embeddingScale = 1;                ///< Scale of the rows of the
+                                            ///< embedding.
+  double residualScale = 1; ///< Scale of what attention and feed-forward add.
   double logitsScale = 1;
-  double attentionScale = 0; ///< Of the scores; 0: 1 / sqrt(h).
-  double localTheta = 0;     ///< Of layers that are rotated by it.
+  double attentionScale = 0; ///< Scale of the scores; 0: 1 / sqrt(h).
+  double localTheta = 0;     ///< Theta of layers with local rotation.
   /// One for each layer; empty: all are alike, as Llama's.
   std::vector<LayerAttention> layers = {};
 

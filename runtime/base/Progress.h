@@ -38,8 +38,8 @@ public:
   /// are written.
   void update(absl::string_view name, uint64_t done, uint64_t total);
 
-  /// The same of other work, of which `text` tells how far it is. A `share` of
-  /// 0 gives no time left.
+  /// Reports other work, of which `text` tells how far it is. A `share` of 0
+  /// gives no time left.
   void update(absl::string_view name, double share,
               absl::FunctionRef<std::string()> text);
 

@@ -59,7 +59,8 @@ absl::Status badFileAt(absl::string_view file, uint64_t offset,
 /// open files does not suffice.
 bool isOutOfResources(int error);
 
-/// The same where only words are to be had: whether `text` quotes the system.
+/// Whether `text` quotes such an error of the system, where only words are to
+/// be had.
 bool saysOutOfResources(absl::string_view text);
 
 /// `message: the system's words for error`, of the memory kind where resources
@@ -75,7 +76,7 @@ absl::Status withContext(const absl::Status &status, absl::string_view prefix);
 
 } // namespace llamac
 
-// What the caller writes is a declaration or expression as it stands.
+// The caller's argument is a declaration or expression as it stands.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 
 /// Returns the status of `expr` from the enclosing function when it failed.

@@ -19,7 +19,8 @@ namespace llamac {
 /// How many letters must be added, removed or changed, or neighbours swapped,
 /// to make `b` of `a`: the optimal string alignment distance.
 static size_t editDistance(absl::string_view a, absl::string_view b) {
-  // Of beginnings of `a`, two letters ago, one ago and now, to those of `b`.
+  // Distances of beginnings of `a`, two letters ago, one ago and now, to those
+  // of `b`.
   std::vector<size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {

@@ -48,7 +48,8 @@ inline float e8m0ToF32(uint8_t bits) {
   return std::bit_cast<float>(bits ? uint32_t{bits} << 23 : 0x00400000u);
 }
 
-/// To nearest, ties to even; what is beyond 448 becomes 448. `value` is no NaN.
+/// Rounds to nearest, ties to even; values beyond 448 become 448. `value` is no
+/// NaN.
 uint8_t f32ToE4m3(float value);
 
 /// The scale of the block at `stored`, but NaN if one of the elements is: so

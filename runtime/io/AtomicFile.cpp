@@ -139,7 +139,8 @@ AtomicFile::failure(absl::string_view what,
   return systemError(errno, absl::StrCat(path, ": ", what), otherwise);
 }
 
-/// What was to be written is lost, and that is of the memory kind for a device.
+/// The error where the contents are lost; it is of the memory kind for a
+/// device.
 absl::Status AtomicFile::lost() const {
   return failure(absl::StrCat("cannot be written after ", size(), " bytes"),
                  temporary.empty() ? memoryError : deviceError);

@@ -52,7 +52,7 @@ public:
   static absl::StatusOr<std::unique_ptr<AtomicFile>>
   create(absl::string_view path, FileCalls calls = FileCalls::system());
 
-  /// The same, but a device or pipe, such as /dev/stdout, is written to as it
+  /// create(), but a device or pipe, such as /dev/stdout, is written to as it
   /// is; every error after this is then of the memory kind.
   static absl::StatusOr<std::unique_ptr<AtomicFile>>
   createOrOpen(absl::string_view path);
@@ -95,7 +95,7 @@ private:
   std::string temporary; ///< Empty for a device.
   FileCalls calls;
   int descriptor = -1;
-  std::optional<FileGuard> guard; ///< Of the temporary file.
+  std::optional<FileGuard> guard; ///< Guards the temporary file.
   uint64_t flushed = 0;
   std::vector<uint8_t> buffer;
 };

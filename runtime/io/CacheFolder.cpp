@@ -35,7 +35,7 @@ absl::StatusOr<std::string> cacheFolder(absl::string_view part) {
   return folder;
 }
 
-/// As `mkdir -p -m 700`; errno says why not.
+/// Makes folders like `mkdir -p -m 700`; errno says why not.
 static bool makeFolders(const std::string &folder) {
   const size_t slash = folder.rfind('/');
   // Somebody may delete the parent that was just made.

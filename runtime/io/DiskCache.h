@@ -62,7 +62,8 @@ struct CacheFile {
   std::filesystem::path path;
   uint64_t bytes = 0;
   std::filesystem::file_time_type used = {}; ///< When it was written or found.
-  bool temporary = false; ///< Of a writer that is at work, or was killed.
+  bool temporary = false; ///< Whether a writer that is at work, or was killed,
+                          ///< left it.
 };
 
 class DiskCache {

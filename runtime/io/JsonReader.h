@@ -32,14 +32,14 @@ namespace llamac {
 
 struct JsonLimits {
   uint64_t maxBytes = uint64_t{4} << 20;
-  int maxDepth = 64; ///< Of nested arrays and objects.
+  int maxDepth = 64; ///< Depth of nested arrays and objects.
 };
 
 /// The gate alone, for other readers: size and nesting of `text` of `file`.
 absl::Status checkJsonLimits(absl::string_view file, absl::string_view text,
                              const JsonLimits &limits);
 
-/// What nlohmann-json's message says is wrong, without what it says around it.
+/// The error in nlohmann-json's message, without the words around it.
 std::string jsonErrorReason(const nlohmann::detail::exception &error);
 
 /// A parsed text and where its members' keys lie.
@@ -105,10 +105,10 @@ public:
   /// The error `file:offset: key: expected ..., got ...` at member `key`.
   absl::Status fail(absl::string_view key, absl::string_view expected,
                     absl::string_view got) const;
-  /// The same, for a value that is well-formed but not supported.
+  /// fail() for a value that is well-formed but not supported.
   absl::Status unsupported(absl::string_view key, absl::string_view expected,
                            absl::string_view got) const;
-  /// The same, for `value`, which is that of the member or a part of it.
+  /// fail() for `value`, which is that of the member or a part of it.
   absl::Status wrongType(absl::string_view key, absl::string_view expected,
                          const nlohmann::json &value) const;
 

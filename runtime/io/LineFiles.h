@@ -47,9 +47,9 @@ public:
   /// The line without its end; none where it is too long.
   std::optional<absl::string_view> line() const;
 
-  int64_t number() const { return lines; } ///< Of the line, from 1 on.
+  int64_t number() const { return lines; } ///< Number of the line, from 1 on.
   uint64_t bytes() const { return taken; } ///< Up to the end of the line.
-  /// Of the file; 0 for a pipe.
+  /// Size of the file; 0 for a pipe.
   uint64_t size() const { return fileBytes; }
   const std::string &path() const { return name; }
 

@@ -65,7 +65,7 @@ private:
   const uint8_t *bytes = nullptr;
   uint64_t byteCount = 0;
   int64_t modified = 0;
-  std::optional<FileGuard> guard; ///< Of what is mapped.
+  std::optional<FileGuard> guard; ///< Guards the mapped file.
 };
 
 /// 32 hexadecimal digits that change when any of `files` does: over the names

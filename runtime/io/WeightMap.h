@@ -54,7 +54,7 @@ struct WeightSource {
   /// contiguous and row-major, and its size says how many rows (or columns) of
   /// the whole it holds.
   std::vector<FileExtent> parts;
-  /// What the parts split when there are several: rows (0) or columns (1).
+  /// The dimension that several parts partition: rows (0) or columns (1).
   int splitDim = 0;
   /// When not 0, each group of this many rows (a head), or elements of a
   /// vector, is stored with rotary pairs (i, i + h/2), Hugging Face's order;
@@ -98,13 +98,13 @@ public:
                         int64_t numRows, uint8_t *out,
                         const ColumnRange &columns = {}) const;
 
-  /// The same as fp32: `out` holds numRows x columns values. All three may be
+  /// Reads rows as fp32: `out` holds numRows x columns values. All three may be
   /// called from several threads at once.
   absl::Status readRowsAsF32(const WeightSource &weight, int64_t firstRow,
                              int64_t numRows, float *out,
                              const ColumnRange &columns = {}) const;
 
-  /// The same as `type`: the stored bytes when it is the stored type, else
+  /// Reads rows as `type`: the stored bytes when it is the stored type, else
   /// converted through fp32 by quantizeRow, which writes it. NaN and infinity,
   /// which would spoil a block without a trace, are a bad-file error.
   absl::Status readRowsAs(const WeightSource &weight, DataType type,

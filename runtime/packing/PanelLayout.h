@@ -49,12 +49,12 @@
 //   Q6_K  f16 d[16]; i8 scales[16][16], for 16 k each; u32 h[2][8][16];
 //         u8 q[4][8][16][4]
 //
-// What a weight has beyond b bits lies where one mask brings it beside them
-// (PairedParts of the kernels): a weight of part 2p has its low b bits in q,
-// one of part 2p + 1 its high b, and the rest of the two, the n = 1 or 2 high
-// bits of the first at bit b and the n low ones of the second below them, are a
-// byte e. h has four of these bytes, rotated left by 2np in its 32 bits, or'ed
-// for all the p of a word: h[g] where n is 1, h[p / 2][g] where it is 2.
+// The bits of a weight beyond b lie where one mask brings them beside the
+// others (PairedParts of the kernels): a weight of part 2p has its low b bits
+// in q, one of part 2p + 1 its high b, and the rest of the two, the n = 1 or 2
+// high bits of the first at bit b and the n low ones of the second below them,
+// are a byte e. h has four of these bytes, rotated left by 2np in its 32 bits,
+// or'ed for all the p of a word: h[g] where n is 1, h[p / 2][g] where it is 2.
 //
 // So a packed weight has its format's own size but for the padding to 16 rows
 // and 64 bytes, and one layout is for all instruction sets.

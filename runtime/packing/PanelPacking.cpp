@@ -55,7 +55,7 @@ struct Layout {
 };
 } // namespace
 
-/// Of each format.
+/// The layout of each format.
 template <PanelFormat format> static constexpr Layout layoutOf();
 
 template <> constexpr Layout layoutOf<PanelFormat::F32>() {

@@ -49,7 +49,7 @@ enum class WeightFormat : unsigned char {
   MXFP4
 };
 
-/// What the stored bits of an element stand for: a float of 16 bits, an integer
+/// The meaning of the stored bits of an element: a float of 16 bits, an integer
 /// with a bias, a place in a table of runtime/base/CodeBooks.h, or an FP8 or
 /// FP4 number.
 enum class ElementCoding : unsigned char { Float, Integer, Iq4, E4M3, E2M1 };
@@ -78,9 +78,9 @@ enum class ScaleCoding : unsigned char {
 
 struct FormatInfo {
   ElementCoding elements;
-  int lowBits;  ///< Of an element in the plane of low bits.
-  int highBits; ///< Of an element in the plane of high bits.
-  int bias;     ///< Of an integer: what is stored is q + bias.
+  int lowBits;  ///< Bits of an element in the plane of low bits.
+  int highBits; ///< Bits of an element in the plane of high bits.
+  int bias;     ///< The bias of an integer: the stored number is q + bias.
   ScaleCoding scales;
 };
 

@@ -29,7 +29,7 @@ struct DeviceWeight {
   DataType type;
 };
 
-/// Those of a weight stored as `type`.
+/// The formats of a weight stored as `type`.
 constexpr DeviceWeight deviceWeight(DataType type) {
   constexpr DeviceWeight weights[] = {
 #define LLAMAC_ELEMENT_TYPE(ID, NAME, BLOCK, BYTES, PRODUCT, WEIGHT)           \

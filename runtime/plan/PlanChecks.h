@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What PlanVerifier.h is made of: PlanVerifier.cpp has the order of the checks
-// and the small ones, PlanWeightChecks.cpp those of weights, and
+// The parts of PlanVerifier.h: PlanVerifier.cpp has the order of the checks and
+// the small ones, PlanWeightChecks.cpp those of weights, and
 // PlanProgramChecks.cpp those of kernels and programs.
 //
 //===----------------------------------------------------------------------===//

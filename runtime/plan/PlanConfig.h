@@ -64,15 +64,15 @@ int64_t poolPages(const schema::KvLayoutT &kv, const schema::KvGroup &group,
 uint64_t kvPoolBytes(const schema::KvLayoutT &kv, int64_t layer,
                      int64_t limit = 0);
 
-/// The same of all layers.
+/// Bytes of the pools of all layers.
 uint64_t kvPoolBytes(const schema::KvLayoutT &kv);
 
 /// Bytes of the page table of one group.
 uint64_t pageTableBytes(const schema::KvLayoutT &kv);
 
-/// What a launch of a kernel reads and writes in memory, in bytes, and
-/// computes, in operations, by its coefficients in the plan. All 0 for a kernel
-/// without.
+/// The bytes that a launch of a kernel reads and writes in memory, and the
+/// operations that it computes, by its coefficients in the plan. All 0 for a
+/// kernel without.
 struct LaunchTotals {
   double weightBytes = 0, rowBytes = 0, keyBytes = 0;
   double operations = 0;
@@ -81,7 +81,7 @@ struct LaunchTotals {
   LaunchTotals &operator+=(const LaunchTotals &other);
 };
 
-/// Those of a launch of `rows` rows in a step of sequences with `context`
+/// The totals of a launch of `rows` rows in a step of sequences with `context`
 /// tokens in all whose rows see `keys` keys in all.
 LaunchTotals totalsOf(const schema::KernelT &kernel, double rows,
                       double context, double keys);
@@ -99,7 +99,7 @@ bool isForPrompts(const schema::ProgramT &program);
 /// Whether a step of `program` is one resident launch.
 bool isResident(const schema::PlanT &plan, const schema::ProgramT &program);
 
-/// What to do where a GPU does not run such a step, for messages.
+/// Advice where a GPU does not run such a step, for messages.
 inline constexpr const char *noResidentStepAdvice =
     "compile with --resident-step=off";
 

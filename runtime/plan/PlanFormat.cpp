@@ -106,7 +106,7 @@ struct TableErrors {
 
 } // namespace
 
-// What `bytes` are when they are no plan.
+// The kind of file that `bytes` are when they are no plan.
 static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
   const absl::string_view text(reinterpret_cast<const char *>(bytes.data()),
                                bytes.size());

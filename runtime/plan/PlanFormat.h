@@ -37,7 +37,7 @@ namespace llamac {
 static_assert(std::endian::native == std::endian::little,
               "a plan is little-endian and is mapped in place");
 
-/// What a section holds.
+/// The contents of a section.
 enum class SectionKind : uint32_t {
   Manifest = 1,  ///< The flatbuffer of plan.fbs; exactly one, the last section.
   Code = 2,      ///< An ELF shared object.
@@ -75,7 +75,7 @@ struct PlanHash {
 };
 
 PlanHash hashBytes(absl::Span<const uint8_t> bytes);
-/// Of both, one behind the other.
+/// The hash of both, one behind the other.
 PlanHash hashBytes(absl::Span<const uint8_t> first,
                    absl::Span<const uint8_t> second);
 
@@ -90,7 +90,7 @@ struct PlanHeader {
   uint64_t tableOffset = 0;
   uint64_t tableBytes = 0;
   uint64_t reserved = 0; ///< 0.
-  PlanHash hash;         ///< Of the fields above, then the table.
+  PlanHash hash;         ///< Hash of the fields above, then the table.
 };
 static_assert(sizeof(PlanHeader) == 64);
 inline constexpr uint64_t hashedHeaderBytes = 48;

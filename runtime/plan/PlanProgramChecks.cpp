@@ -18,10 +18,10 @@ static constexpr uint64_t maxCounterBytes = uint64_t{1} << 28;
 static constexpr uint64_t maxScratch = uint64_t{1} << 30;
 static constexpr uint64_t maxItems = uint64_t{1} << 40;
 static constexpr uint64_t maxBlockThreads = 1024;
-// Of a grid of blocks, as the CUDA driver has them: 32-bit integers in kernels.
+// Limits of the CUDA driver for a grid of blocks; kernels have 32-bit integers.
 static constexpr uint64_t maxGridItems = (uint64_t{1} << 31) - 1;
 static constexpr uint64_t maxGridRowBlocks = 65535;
-static constexpr uint64_t maxCluster = 8; // That every GPU with clusters has.
+static constexpr uint64_t maxCluster = 8; // Every GPU with clusters has these.
 
 static bool isPageTable(const schema::Operand &operand) {
   return operand.kind() == schema::OperandKind::Input &&
@@ -67,7 +67,7 @@ bool PlanChecks::checkKernels() const {
   return true;
 }
 
-/// What holds for any number of rows; checkLaunch() has the rest.
+/// Checks the geometry for any number of rows; checkLaunch() has the rest.
 bool PlanChecks::checkGeometry(const schema::KernelT &kernel,
                                const schema::GeometryT &geometry,
                                const PlanPlace &at) const {

@@ -101,7 +101,7 @@ absl::Status PlanReader::readManifest(const PlanReadOptions &options) {
 static void setOverlap(schema::Overlap overlap, size_t program,
                        schema::PlanT &plan,
                        std::vector<KernelConfig> &configs) {
-  std::map<uint32_t, uint32_t> copies; // By the number of the original.
+  std::map<uint32_t, uint32_t> copies; // Copies by the number of the original.
   for (const auto &launch : plan.programs[program]->launches) {
     const schema::KernelT &kernel = *plan.kernels[launch->kernel];
     if (!kernel.geometry->dependent)

@@ -24,7 +24,7 @@ struct PlanReadOptions {
   /// Whether the checksums of all sections are verified: the whole file is
   /// read. The header, the table and the manifest are always checked.
   bool verify = true;
-  /// Of all weights only the part of this rank is verified, and so read.
+  /// The rank whose part of the weights is verified, and so read; none: all.
   std::optional<int64_t> rank = {};
   /// Threads that verify.
   int threads = 2;
@@ -45,8 +45,9 @@ struct KernelConfig {
 
 /// Configs in place of a plan's defaults.
 struct SelectedConfigs {
-  std::vector<KernelConfig> kernels;     ///< By the plan's number.
-  std::vector<schema::Overlap> overlaps; ///< By program.
+  std::vector<KernelConfig> kernels;     ///< Configs by the plan's number of
+                                         ///< the kernel.
+  std::vector<schema::Overlap> overlaps; ///< Overlaps by program.
 };
 
 /// A plan file, mapped; what it gives lives as long as it does.
@@ -66,7 +67,7 @@ public:
 
   const std::vector<PlanSection> &sections() const { return table; }
 
-  /// That of the header and the table, and so of all the file has.
+  /// The hash of the header and the table, and so of all the file has.
   PlanHash hash() const;
 
   /// The plan with other configs: the manifest has the variants' symbols and
@@ -111,7 +112,8 @@ private:
   std::shared_ptr<MappedFile> file;
   std::vector<PlanSection> table;
   schema::PlanT manifest;
-  std::vector<KernelConfig> configs; ///< By kernel; empty: all defaults.
+  std::vector<KernelConfig> configs; ///< Configs by kernel; empty: all
+                                     ///< defaults.
 };
 
 /// Checks that the source files of `plan` are the ones it was compiled from

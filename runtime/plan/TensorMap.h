@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a tensor map says of a matrix in global memory, and what NVIDIA's driver
-// demands of it (cuTensorMapEncodeTiled of the driver API, for two dimensions
-// without interleaving).
+// The description of a matrix in global memory that a tensor map holds, and the
+// demands of NVIDIA's driver on it (cuTensorMapEncodeTiled of the driver API,
+// for two dimensions without interleaving).
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,9 +49,9 @@ TensorMapShape shapeOf(const schema::TensorMap &map, const schema::PlanT &plan,
                        const schema::ProgramT &program,
                        const schema::LaunchT &launch);
 
-/// What is wrong with `shape`: "a row of 20 bytes, expected a multiple of 16";
-/// empty when nothing is. A swizzled box must be as wide as its swizzle, which
-/// is more than the driver demands and all that is used.
+/// The error in `shape`: "a row of 20 bytes, expected a multiple of 16"; empty
+/// when nothing is. A swizzled box must be as wide as its swizzle, which is
+/// more than the driver demands and all that is used.
 std::string problemOf(const TensorMapShape &shape);
 
 } // namespace llamac

@@ -25,7 +25,7 @@ namespace {
 
 struct Cores {
   int usable = 0;     ///< 0 when unknown.
-  bool areAll = true; ///< Of the machine.
+  bool areAll = true; ///< Whether these are all of the machine.
 };
 
 } // namespace

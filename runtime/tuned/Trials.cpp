@@ -14,7 +14,8 @@
 namespace llamac {
 
 static constexpr double leastGain = 0.01;   ///< Worth a change.
-static constexpr double unknownNoise = 0.3; ///< Of fewer than leastRounds.
+static constexpr double unknownNoise = 0.3; ///< Assumed with fewer than
+                                            ///< leastRounds.
 
 double medianOf(std::vector<double> values) {
   if (values.empty())
@@ -52,11 +53,11 @@ Trials::Ratio Trials::ratioOf(size_t candidate, size_t other) const {
   std::vector<double> deviations = ratios;
   for (double &ratio : deviations)
     ratio = std::abs(ratio - median);
-  // Of a normal distribution the standard deviation is 1.4826 median
+  // The standard deviation of a normal distribution is 1.4826 median
   // deviations, and the standard error of a median 1.2533 that of a mean.
   double error =
       1.2533 * 1.4826 * medianOf(std::move(deviations)) / std::sqrt(count);
-  // Of few rounds a median deviation says little. The range of n normal values
+  // A median deviation of few rounds says little. The range of n normal values
   // is about sqrt(n) standard deviations, up to n = 10.
   if (ratios.size() < 7) {
     const auto [least, most] =

@@ -58,7 +58,7 @@ public:
   bool isOpen(size_t candidate, size_t selected) const;
 
 private:
-  /// By candidate and round; absent where it was out.
+  /// Seconds by candidate and round; absent where it was out.
   std::vector<std::vector<std::optional<double>>> seconds;
 };
 

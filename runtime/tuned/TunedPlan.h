@@ -41,7 +41,7 @@ public:
 /// Whether the device of `plan` is one.
 bool needsCompiler(const schema::PlanT &plan);
 
-/// As a config: "overlap=at-end"; empty for the default.
+/// The text of an overlap in a config: "overlap=at-end"; empty for the default.
 std::string overlapConfig(schema::Overlap overlap);
 
 /// The entries of a store for `plan` on `device`, by the text `tuning` of

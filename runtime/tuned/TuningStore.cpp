@@ -198,7 +198,7 @@ TuningStore::keep(absl::Span<const TuningEntry> entries) const {
 
   const std::string text = tuningText(all);
   const auto replace = [&]() -> absl::Status {
-    // What could not be read again would be lost.
+    // A text that could not be read again would be lost.
     LLAMAC_RETURN_IF_ERROR(parseTuning(path, text).status());
     LLAMAC_ASSIGN_OR_RETURN(const auto file, AtomicFile::create(path, calls));
     LLAMAC_RETURN_IF_ERROR(file->write(text));

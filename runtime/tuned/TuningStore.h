@@ -33,7 +33,7 @@ struct TuningEntry {
   std::string kernel = {};    ///< Op, shapes, types, rows; or a program.
 
   std::string config = {};    ///< The fastest; empty: the default.
-  double seconds = 0;         ///< Of a launch, or step, with it.
+  double seconds = 0;         ///< Seconds of a launch, or step, with it.
   double defaultSeconds = 0;  ///< With the default config, in the same rounds.
   std::string runnerUp = {};  ///< The second best config.
   double runnerUpSeconds = 0; ///< With it; 0: there was none.

@@ -43,7 +43,7 @@ public:
   /// Writes units [first, first + count) to `out`, unitBytes() each.
   absl::Status pack(int64_t first, int64_t count, uint8_t *out);
 
-  /// The same by `threads` threads.
+  /// pack() by `threads` threads.
   absl::Status packOnThreads(int threads, int64_t first, int64_t count,
                              uint8_t *out);
 
@@ -54,7 +54,7 @@ private:
   int64_t cols;
   schema::WeightLayout layout;
   int64_t unitRows = 1;
-  uint64_t bytes = 0; ///< Of a unit.
+  uint64_t bytes = 0; ///< Bytes of a unit.
 };
 
 /// Copies `from` to `to`, of the same size, by `threads` threads.

@@ -1,5 +1,6 @@
-// What changed between another model or plan, `before`, and this one: facts,
-// memory, and for each program what it launches for each op of the model.
+// This file shows the changes between another model or plan, `before`, and this
+// one: facts, memory, and for each program what it launches for each op of the
+// model.
 
 // A value before and after, with the change in percent of numbers.
 function change(before, after, text) {
@@ -27,7 +28,7 @@ function showComparison(report, body) {
   );
 }
 
-// What `program` launches for each op of the model, by the op's name.
+// The launches of `program` for each op of the model, by the op's name.
 function launchesByOp(report, program) {
   const ops = new Map();
   if (!program) return ops;

@@ -1,5 +1,5 @@
-// What a run takes, and what lies where in each program's arena, launch by
-// launch.
+// This file shows the memory of a run, and the layout of each program's arena,
+// launch by launch.
 
 const intervalsInWindow = 40;
 

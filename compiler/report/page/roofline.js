@@ -1,6 +1,6 @@
-// What a machine could do with each kernel, and what was measured. Peaks are
-// those that the user gave or typed, else those that were measured, else those
-// of the target's data sheet.
+// This file compares what a machine could do with each kernel to what was
+// measured. Peaks are those that the user gave or typed, else those that were
+// measured, else those of the target's data sheet.
 
 // The work of a measurement that spends most of its time in kernels of `uses`.
 function workOf(report, uses) {
@@ -97,7 +97,7 @@ function rateText(rate) {
   return rate >= 100 ? whole(rate) : rate.toPrecision(3);
 }
 
-// What was measured, the longest first.
+// A table of the measured times, the longest first.
 function measuredTable(report, uses, machine, work) {
   const kernels = kernelsOf(work);
   const all = sum(kernels, (kernel) => kernel.seconds);

@@ -73,7 +73,7 @@ function tabs(names, label, show) {
 // Fills `place` with what `draw` makes for the width that the page has, and again
 // when that changes. Gives a function that draws again.
 function drawToFit(place, draw) {
-  let width = 0; // Of the page, when it was drawn last.
+  let width = 0; // The page's width at the last draw.
   const redraw = () => {
     width = byId("main").clientWidth;
     place.replaceChildren(...draw(Math.max(400, Math.min(1200, width - 60))));
