@@ -177,7 +177,7 @@ void Group::checkProxy(const Thread &thread, Block &block, const std::byte *at,
         block.threads[write.thread].proxyFences;
     const auto fence =
         std::lower_bound(fences.begin(), fences.end(), write.clock);
-    // What the thread releases behind a fence has a later clock than it.
+    // A thread's release behind a fence has a later clock than the fence.
     Epoch behind = write;
     if (fence != fences.end())
       behind.clock = *fence + 1;

@@ -24,11 +24,11 @@
 namespace llamac::sim {
 
 using ClockVector = std::vector<uint32_t>;
-/// By block, the clocks of its threads.
+/// Clocks of the threads of each block, by block.
 using GridClocks = std::map<uint32_t, std::shared_ptr<const ClockVector>>;
 
 struct Knowledge {
-  ClockVector own;                          ///< By thread of the block.
+  ClockVector own;                          ///< Clocks by thread of the block.
   std::shared_ptr<const GridClocks> others; ///< Null: nothing.
 };
 using KnowledgeRef = std::shared_ptr<const Knowledge>;
@@ -48,7 +48,8 @@ KnowledgeRef withClock(const KnowledgeRef &base, uint32_t thread,
 std::shared_ptr<const GridClocks> asGridClocks(const KnowledgeRef &knowledge,
                                                uint32_t block);
 
-/// What a thread of block `block` knows that knew `base` and receives `news`.
+/// The knowledge of a thread of block `block` that knew `base` and receives
+/// `news`.
 KnowledgeRef received(const KnowledgeRef &base, uint32_t block,
                       const std::shared_ptr<const GridClocks> &news);
 
@@ -60,7 +61,7 @@ public:
   /// Whether no thread has arrived.
   bool isEmpty() const { return arrivals.empty(); }
 
-  /// What all threads know afterwards. Starts the next barrier.
+  /// The knowledge that all threads have afterwards. Starts the next barrier.
   KnowledgeRef end();
 
 private:

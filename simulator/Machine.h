@@ -71,8 +71,8 @@ struct WarpArguments {
                    ///< that may be pending.
   uint32_t mask = 0;
   uint32_t value = 0; ///< In: the lane's; out: its result.
-  uint32_t by = 0;    ///< Of shuffles.
-  void *d = nullptr;  ///< Of matrices.
+  uint32_t by = 0;    ///< The distance or lane of a shuffle.
+  void *d = nullptr;  ///< Operands of a matrix product.
   const void *a = nullptr;
   const void *b = nullptr;
 };
@@ -93,7 +93,7 @@ struct Product {
   SimWgmma what;
   std::array<uint32_t, 4> a = {}; ///< Its registers as they were at the issue.
   const void *site = nullptr;
-  size_t aNumber = 0, dNumber = 0; ///< Of the registers.
+  size_t aNumber = 0, dNumber = 0; ///< Numbers of the registers.
 };
 
 /// Registers that products use, by their place on the thread's stack.
@@ -102,8 +102,8 @@ struct ProductRegisters {
   uint32_t size = 0;
   uint32_t underWay = 0; ///< Products that use them.
   bool areSums = false;
-  const void *site = nullptr; ///< Of the last product.
-  /// What they held at the last fence, or when the last product was done.
+  const void *site = nullptr; ///< The last product's place.
+  /// Their contents at the last fence, or when the last product was done.
   std::vector<uint32_t> ordered;
   /// Sums while products are under way: what they come to so far.
   std::vector<float> sums;
@@ -117,7 +117,7 @@ struct Products {
   bool fenced = false; ///< Ever.
   std::vector<ProductRegisters> registers;
 
-  /// Of the oldest product.
+  /// The sums of the oldest product.
   ProductRegisters &oldestSums() { return registers[underWay.front().dNumber]; }
 
   void clear() {
@@ -140,7 +140,7 @@ struct Thread {
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
   const void *polled = nullptr;       ///< Yielded: what it looks at.
-  uint32_t looks = 0;     ///< That may find their words before it yields.
+  uint32_t looks = 0;     ///< Looks that may find their words before it yields.
   uint32_t found = 0;     ///< Looks in a row that have found theirs.
   bool hasWaited = false; ///< For previous launches.
 
@@ -151,7 +151,7 @@ struct Thread {
   uint64_t copiesDone = 0;
   Products products;
   bool hasArrivedAtCluster = false;
-  uint32_t clusterPhase = 0; ///< Of its last arrival.
+  uint32_t clusterPhase = 0; ///< The phase of its last arrival.
 
   uint32_t clock = 1;
   std::vector<uint32_t> proxyFences; ///< Clocks of its fenceProxyAsync.
@@ -166,7 +166,7 @@ struct Thread {
 struct Barrier {
   uint32_t expected = 0; ///< Threads; 0: none has arrived.
   std::vector<Thread *> arrived;
-  std::vector<const void *> sites; ///< Of each arrival.
+  std::vector<const void *> sites; ///< The place of each arrival.
   std::vector<bool> waits;
   BarrierClocks clocks;
 };
@@ -177,8 +177,8 @@ struct MemoryBarrier {
   uint32_t pending = 0;
   int64_t bytes = 0; ///< Expected and not yet copied.
   uint32_t phase = 0;
-  KnowledgeRef gathered; ///< Of this phase's arrivals.
-  KnowledgeRef released; ///< Of the phases before.
+  KnowledgeRef gathered; ///< Knowledge from this phase's arrivals.
+  KnowledgeRef released; ///< Knowledge from the phases before.
 };
 
 /// The box of a matrix that a copy brings.
@@ -188,12 +188,13 @@ struct TensorBox {
   int64_t row = 0;
 };
 
-/// To the shared memory of one block, whose barrier it counts at.
+/// A copy to the shared memory of one block, whose barrier it counts at.
 struct BulkCopy {
   AsyncCopy copy;
-  Thread *thread = nullptr; ///< That issued it, maybe of another block.
+  Thread *thread = nullptr; ///< The thread that issued it, maybe of another
+                            ///< block.
   unsigned long *barrier = nullptr;
-  KnowledgeRef knowledge;       ///< As the block receives it.
+  KnowledgeRef knowledge;       ///< Knowledge that the block receives with it.
   std::optional<TensorBox> box; ///< None: bytes as they lie.
 };
 
@@ -226,13 +227,14 @@ struct Block {
   SimSize position;
   std::vector<Thread> threads;
   std::vector<uint32_t> runnable; ///< Lanes, by warp.
-  std::vector<uint32_t> held;     ///< Those that would be, if it did not stall.
+  std::vector<uint32_t> held;     ///< Lanes that would be runnable if the block
+                                  ///< did not stall.
   std::vector<uint32_t> inWarp;   ///< Lanes that wait for their warp.
   uint32_t live = 0;
   std::array<Barrier, 16> barriers;
   std::map<unsigned long *, MemoryBarrier> memoryBarriers;
   std::deque<BulkCopy> bulkCopies;
-  std::vector<std::vector<ProductKey>> products; ///< By warpgroup.
+  std::vector<std::vector<ProductKey>> products; ///< Products by warpgroup.
   /// Checked clusters: the last access of each thread of another block, and
   /// what the threads that have ended know together.
   std::vector<Epoch> reached;
@@ -248,11 +250,12 @@ struct ClusterBarrier {
   uint32_t arrived = 0;
   uint32_t phase = 0;
   std::vector<Thread *> waiting;
-  std::vector<BarrierClocks> clocks;  ///< By rank.
-  std::vector<KnowledgeRef> released; ///< By rank, of the phase before.
+  std::vector<BarrierClocks> clocks;  ///< Clocks by rank.
+  std::vector<KnowledgeRef> released; ///< Knowledge by rank, of the phase
+                                      ///< before.
 };
 
-/// What all blocks of a launch share.
+/// The state that all blocks of a launch share.
 struct Launch {
   const SimModule &module;
   const SimLaunch &launch;
@@ -308,8 +311,8 @@ public:
   /// another group.
   bool run(const uint32_t *blockIndices, size_t count);
 
-  /// The same in two halves: the prologue, up to gridDependencyWait, and the
-  /// rest. Other groups run on this host thread in between.
+  /// run() in two halves: the prologue, up to gridDependencyWait, and the rest.
+  /// Other groups run on this host thread in between.
   void begin(const uint32_t *blockIndices, size_t count);
   void resume();
   /// Error when the prologue has read what previous launches wrote.
@@ -389,7 +392,7 @@ public:
   static bool isRead(Access access);
   void check(Thread &thread, const void *address, uint64_t size, Access access);
   void checkReadOnly(const void *address, uint64_t size);
-  /// Of global memory, whatever its contents.
+  /// Checks a prefetch of global memory, whatever its contents.
   void checkPrefetch(const void *address, uint64_t size);
   /// The running thread's atomic on a word that must be in shared memory.
   void checkSharedAtomic(const void *word);
@@ -461,8 +464,8 @@ private:
   void noteReached(Block &block);
   /// Fails when a block of which the last thread ends may still be reached.
   void checkEnd(Block &block);
-  /// What threads of `block` receive of the running thread, whose clock goes
-  /// on.
+  /// The knowledge that threads of `block` receive of the running thread, whose
+  /// clock goes on.
   KnowledgeRef knowledgeFor(const Block &block);
 
   void completeProducts(Thread *const *lanes, uint32_t pending);
@@ -492,7 +495,7 @@ private:
                    Access access);
   /// Whether these bytes are operands that the kernel takes as a table.
   bool isInTable(const void *address, uint64_t size) const;
-  /// What `thread` knows of the clocks of a block; null: nothing.
+  /// The clocks of a block as `thread` knows them; null: it knows none.
   const ClockVector *clocksOf(const Thread &thread, uint32_t block) const;
   /// Whether `thread` is ordered behind the access `epoch`.
   bool knows(const Thread &thread, const Epoch &epoch) const;
@@ -531,7 +534,7 @@ private:
   bool stop = false;
   bool launchesAreDone = true; ///< Previous ones.
   std::mt19937_64 random;
-  std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< By cluster.
+  std::map<uint32_t, ClusterBarrier> clusterBarriers; ///< Barriers by cluster.
   std::vector<SharedVariable> variables;
   uint32_t staticBytes = 0;
 
@@ -544,7 +547,7 @@ private:
   };
   /// The buffer that `address` is in.
   FoundBuffer findBuffer(const void *address);
-  /// Those found last, by the address's page.
+  /// Buffers that were found last, by the address's page.
   std::array<FoundBuffer, 64> lastBuffers;
 };
 

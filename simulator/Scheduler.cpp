@@ -70,7 +70,7 @@ void runFiber() {
 
 /// Unused bytes on each side of shared variables.
 static constexpr uint32_t gap = 1024;
-/// What static shared variables can take, as in CUDA.
+/// CUDA limits static shared variables to this size.
 static constexpr uint32_t staticLimit = 48 * 1024;
 
 static uint32_t roundUp(uint32_t value, uint32_t unit) {

@@ -37,11 +37,11 @@ struct Epoch {
 struct Reads {
   struct OfBlock {
     uint32_t block;
-    size_t limit; ///< Of epochs, before those that are not needed go.
+    size_t limit; ///< The most epochs before those that are not needed go.
     absl::InlinedVector<Epoch, 8> epochs;
   };
   absl::InlinedVector<OfBlock, 1> blocks;
-  size_t count = 0; ///< Of all blocks.
+  size_t count = 0; ///< Epochs of all blocks.
   /// Whether there was a read, and an atomic.
   bool hasReads = false, hasAtomics = false;
 
@@ -50,7 +50,7 @@ struct Reads {
   template <class IsReplaced>
   void add(const Epoch &now, const IsReplaced &isReplaced, bool knowsOthers) {
     auto drop = [&](OfBlock &of) {
-      // Of one thread the last of its kind stands for all.
+      // A thread's last epoch of a kind stands for all of its kind.
       std::bitset<2 * blockThreads> seen;
       std::reverse(of.epochs.begin(), of.epochs.end());
       const auto kept = std::remove_if(

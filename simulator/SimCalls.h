@@ -47,7 +47,7 @@ struct SimWgmma {
   unsigned long b;
   bool accumulate;
   bool transposeB;
-  int site; ///< As mma has it.
+  int site; ///< The caller's place, like that of mma.
 };
 
 struct SimCalls {
@@ -82,7 +82,7 @@ struct SimCalls {
   void (*checkReadOnly)(const void *global, unsigned size);
   unsigned (*loadAcquire)(const unsigned *global);
   void (*storeRelease)(unsigned *global, unsigned value);
-  /// Of 1, 2 or 4 words.
+  /// Loads 1, 2 or 4 words.
   void (*loadRelaxed)(unsigned *words, const unsigned *global, unsigned count);
   void (*storeRelaxed)(unsigned *global, const unsigned *words, unsigned count);
   unsigned (*atomicAdd)(unsigned *global, unsigned value, int order);

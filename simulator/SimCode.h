@@ -22,9 +22,9 @@ namespace llamac {
 
 inline constexpr absl::string_view simTrailer = "llamacsm";
 
-/// What stands in place of an instruction-set level: code that runs as it is,
-/// code in which every access to memory is told to the simulator, and code
-/// whose rounding is hostile (shim.h).
+/// The flavours of code, which take the place of instruction-set levels: code
+/// that runs as it is, code in which every access to memory is told to the
+/// simulator, and code whose rounding is hostile (shim.h).
 inline constexpr absl::string_view simFastCode = "fast";
 inline constexpr absl::string_view simCheckedCode = "checked";
 inline constexpr absl::string_view simHostileCode = "hostile-rounding";

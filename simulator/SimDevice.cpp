@@ -198,7 +198,8 @@ private:
     // The arena is uninitialised at the start of each step.
     absl::Span<uint8_t> undefined(static_cast<uint8_t *>(bindings.arena),
                                   program.arenaBytes);
-    std::vector<SimLaunch> launches; // Of one module, which run together.
+    std::vector<SimLaunch> launches; // Launches of one module, which run
+                                     // together.
     for (size_t i = 0; i < program.launches.size(); ++i) {
       if (const int64_t rows = rowsOf(*program.launches[i], shape); rows > 0)
         launches.push_back(bind(i, rows, shape, ofRun));
@@ -255,10 +256,10 @@ private:
   }
 
   SimDevice &device;
-  const std::vector<const SimModule *> &modules; ///< By kernel.
+  const std::vector<const SimModule *> &modules; ///< Modules by kernel.
   const schema::PlanT &plan;
   ProgramBindings bindings;
-  std::vector<std::vector<SimTensorMap>> maps; ///< By launch.
+  std::vector<std::vector<SimTensorMap>> maps; ///< Maps by launch.
 };
 
 /// Nothing is in flight: all is done when it is queued.
@@ -303,7 +304,8 @@ public:
 
 private:
   SimDevice &device;
-  std::deque<std::vector<uint8_t>> results; ///< Of the runs, not taken.
+  std::deque<std::vector<uint8_t>> results; ///< Results of runs that were not
+                                            ///< taken yet.
   std::vector<uint8_t> taken;
 };
 
@@ -359,9 +361,9 @@ private:
   SimDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::unique_ptr<SimModule> module;
-  /// Of kernels that are variants, by their bytes.
+  /// Modules of kernels that are variants, by their bytes.
   std::map<const std::string *, std::unique_ptr<SimModule>> variants;
-  std::vector<const SimModule *> modules; ///< By kernel.
+  std::vector<const SimModule *> modules; ///< Modules by kernel.
   std::string flavour;
 };
 

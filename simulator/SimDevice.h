@@ -38,7 +38,7 @@ absl::StatusOr<NamedSchedule> parseSimSchedule(absl::string_view name);
 
 struct SimDeviceOptions {
   NamedSchedule order = {};
-  int threads = 0; ///< Of the host; 0 for one on each core.
+  int threads = 0; ///< Threads of the host; 0 for one on each core.
   bool checked = false;
   /// Blocks of a resident kernel, at most.
   uint32_t residentBlocks = SimLaunch::usualResidentBlocks;

@@ -30,7 +30,7 @@ public:
   static absl::StatusOr<std::unique_ptr<SimModule>>
   open(absl::Span<const uint8_t> object, absl::string_view name);
 
-  /// The same, of the file at `path`.
+  /// Opens the file at `path`.
   static absl::StatusOr<std::unique_ptr<SimModule>>
   load(const std::string &path);
 

@@ -19,10 +19,10 @@
 
 namespace llamac {
 
-/// What stands in the 128 bytes of a TensorMap (codegen/device/ptx_sm90a.cuh)
-/// that a simulated kernel is given the address of.
+/// The contents of the 128 bytes of a TensorMap (codegen/device/ptx_sm90a.cuh)
+/// whose address a simulated kernel is given.
 struct alignas(64) SimTensorMap {
-  /// Of maps that encodeSimTensorMap made.
+  /// The mark of maps that encodeSimTensorMap made.
   static constexpr uint64_t made = 0x70616d726f736e74;
 
   uint64_t mark = 0;

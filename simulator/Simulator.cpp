@@ -133,7 +133,7 @@ public:
 
   /// Runs the prologues of the first blocks.
   void begin() {
-    // As many as may be resident beside the previous launch.
+    // Threads that may be resident beside the previous launch.
     constexpr uint64_t earlyThreads = 2048;
     const uint32_t cluster = shared.launch.cluster;
     const uint64_t count =

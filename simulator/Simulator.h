@@ -37,8 +37,9 @@ enum class SimSchedule {
   Forward, ///< The first.
   Reverse, ///< The last.
   Random,  ///< Any, by the seed; the order of blocks is random too.
-  /// The same, but of blocks that run together one, by the seed, stands still:
-  /// it runs when the others have looked in vain for what it does many times.
+  /// Random, but one of the blocks that run together, by the seed, stands
+  /// still: it runs when the others have looked in vain for what it does many
+  /// times.
   Stalled,
 };
 
@@ -83,7 +84,7 @@ struct SimLaunch {
   /// Blocks along x that run together and reach each other's shared memory; it
   /// divides grid.x. No cooperative launch has clusters.
   uint32_t cluster = 1;
-  /// To run, by number, each with its cluster; empty: all.
+  /// Blocks to run, by number, each with its cluster; empty: all.
   std::vector<uint32_t> blocks = {};
 
   static constexpr uint32_t usualResidentBlocks = 3;
@@ -104,7 +105,7 @@ class SimMemory {
 public:
   struct Buffer {
     std::string name; ///< For messages.
-    /// The same of what starts at these bytes, where it has parts.
+    /// Names of the parts that begin at these bytes, where it has parts.
     std::map<uint64_t, std::string> parts;
     uint64_t size = 0;
     bool readOnly = false;

@@ -28,7 +28,7 @@
 
 namespace llamac::sim {
 
-/// What sums under way hold: a NaN that no product gives.
+/// Contents of sums under way: a NaN that no product gives.
 static constexpr uint32_t sumUnderWay = 0xffffdead;
 
 //===----------------------------------------------------------------------===//

@@ -28,7 +28,7 @@ static uintptr_t toInteger(const void *address) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is kept
+// Records
 //===----------------------------------------------------------------------===//
 
 void WordReaders::add(uint32_t threads, uint32_t thread, uint32_t words,

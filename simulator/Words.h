@@ -61,7 +61,7 @@ private:
 /// Reads of four words since they were written, by the threads of one block.
 struct WordReaders {
   uint32_t block = 0;
-  /// By thread; where a thread has read the words at different clocks, by
+  /// Marks by thread; where a thread has read the words at different clocks, by
   /// thread and word.
   std::vector<WordMark> marks;
   bool isByWord = false;
@@ -99,7 +99,7 @@ public:
 
   /// The four words around `address`, made when they are first asked for.
   WordQuad &at(uintptr_t address);
-  /// The same; null where no relaxed access was in the page.
+  /// The words around `address`; null where no relaxed access was in the page.
   WordQuad *find(uintptr_t address);
 
   /// Calls visit(epoch, address) for each word that was stored to, with one of
@@ -118,10 +118,12 @@ private:
   using Page = std::array<WordQuad, pageBytes / quadBytes>;
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  uintptr_t lowest = UINTPTR_MAX, highest = 0; ///< Of the pages' numbers.
+  uintptr_t lowest = UINTPTR_MAX, highest = 0; ///< Bounds of the pages'
+                                               ///< numbers.
   uintptr_t lastNumber = 0;
   Page *last = nullptr;
-  /// By number; those beyond what a mark holds are number 0, an unknown place.
+  /// Places by number; places beyond what a mark holds are number 0, an unknown
+  /// place.
   std::vector<const void *> sites = {nullptr};
   std::unordered_map<const void *, uint32_t> numbers;
 };

@@ -366,8 +366,8 @@ LaunchChecker::readCache(const Operand &pool, Value state, StepMemory &memory) {
 
 absl::Status LaunchChecker::before(const LaunchSite &site, StepMemory &memory) {
   const Pair pair = pairAt(site);
-  // Elements that a launch does not write are found; a result may lie where an
-  // operand does, so operands come after.
+  // Results begin as NaN, so that elements that a launch does not write show; a
+  // result may lie where an operand does, so operands come after.
   int64_t cacheLength = 0;
   for (OpResult value : pair.op->getResults()) {
     const reference::Value &expected = reference.value(value);

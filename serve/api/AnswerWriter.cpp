@@ -65,8 +65,9 @@ static std::string jsonString(absl::string_view text) {
   return Json::parse(jsonText(Json(text))).get<std::string>();
 }
 
-/// What a completion has at a token of text `text`: the best logprob of each
-/// text among the alternatives, best first, and the token that was chosen.
+/// The top logprobs of a completion at a token of text `text`: the best logprob
+/// of each text among the alternatives, best first, and the token that was
+/// chosen.
 static Json topLogprobs(const TokenTexts &tokens, absl::string_view text,
                         const TokenLogprobs &logprobs) {
   Json top = Json::object();

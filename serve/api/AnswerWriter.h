@@ -27,7 +27,7 @@
 
 namespace llamac::serve {
 
-/// What a request took, over all of its answers.
+/// The tokens that a request took, over all of its answers.
 struct Usage {
   int64_t promptTokens = 0, cachedTokens = 0, answerTokens = 0;
 };
@@ -41,7 +41,7 @@ public:
     TokenLogprobs logprobs;
   };
 
-  /// Of answers in which `namedControls` have text.
+  /// Matches tokens of answers in which `namedControls` have text.
   TokenTexts(const Tokenizer &tokenizer, std::vector<int32_t> namedControls)
       : tokenizer(&tokenizer), namedControls(std::move(namedControls)) {}
 
@@ -95,11 +95,11 @@ private:
     bool begun = false; ///< A stream has its first event.
     std::string text;
     std::vector<Call> calls;
-    Json logprobs;     ///< Of the answer so far, if asked for.
-    size_t offset = 0; ///< Of the next token, in characters.
+    Json logprobs;     ///< Logprobs of the answer so far, if asked for.
+    size_t offset = 0; ///< Offset of the next token, in characters.
     std::string finishReason;
   };
-  /// What a part brings to a choice.
+  /// The text, calls and logprobs that a part brings to a choice.
   struct Delta {
     std::string content;
     std::vector<ToolCallPart> calls;

@@ -21,7 +21,7 @@ namespace llamac::serve {
 using nlohmann::ordered_json;
 
 namespace {
-/// What goes with a status.
+/// The type and code of an error with a status.
 struct ErrorKind {
   unsigned status;
   const char *type, *code; ///< No code: null.

@@ -20,9 +20,9 @@ namespace llamac::serve {
 /// that HTTP asks for beside 401 and 503. No field of a request is to blame.
 HttpAnswer errorAnswer(unsigned status, absl::string_view message);
 
-/// The same for an error: 400 for what the client did wrong, 404 for a model
-/// that is not there, 503 for what may do later, 500 for all else. `param` is
-/// its field, `code` its reason.
+/// The answer to an error: 400 for the client's faults, 404 for a model that is
+/// not there, 503 for requests that may succeed later, 500 for all else.
+/// `param` is its field, `code` its reason.
 HttpAnswer errorAnswer(const absl::Status &error);
 
 } // namespace llamac::serve

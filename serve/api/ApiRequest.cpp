@@ -27,7 +27,7 @@ namespace llamac::serve {
 
 using nlohmann::json;
 
-/// Of a body, which the connection has limited already.
+/// The size of a body, which the connection has limited already.
 static constexpr JsonLimits bodyLimits = {.maxBytes = uint64_t{1} << 30};
 
 absl::StatusOr<JsonDocument> readBody(absl::string_view text) {
@@ -38,8 +38,8 @@ absl::StatusOr<JsonDocument> readBody(absl::string_view text) {
 // Fields
 //===----------------------------------------------------------------------===//
 
-// Those that this file reads beside chatRequestFields; requestOptions() has the
-// others.
+// The fields that this file reads beside chatRequestFields; requestOptions()
+// has the others.
 static constexpr absl::string_view commonFields[] = {
     "model", "stream", "stream_options", "logprobs", "user"};
 static constexpr absl::string_view chatFields[] = {
@@ -275,7 +275,7 @@ namespace {
 /// A prompt of a completion.
 struct Prompt {
   std::vector<int32_t> ids;
-  std::optional<std::string> text = {}; ///< That they were made from.
+  std::optional<std::string> text = {}; ///< The text that they were made from.
 };
 } // namespace
 

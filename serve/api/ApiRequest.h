@@ -31,7 +31,7 @@
 
 namespace llamac::serve {
 
-/// What a client asks to be answered.
+/// A client's request for answers.
 struct ApiRequest {
   const ServedModel *model = nullptr;
   bool isChat = false;
@@ -40,14 +40,15 @@ struct ApiRequest {
   /// Each has its own prompt and as many answers as it says. They have one
   /// grammar, which is still to be compiled, or none.
   std::vector<Request> requests = {};
-  std::string grammarField = {}; ///< That asks for it.
+  std::string grammarField = {}; ///< The field that asks for it.
   std::vector<std::string> echoes =
       {}; ///< Before the answers to each; or none.
   /// How calls of tools are written; null where there are no tools.
   const ToolCallSyntax *tools = nullptr;
   int mostCalls = std::numeric_limits<int>::max();
-  bool callMustCome = false; ///< By a grammar: the answer has no other text.
-  std::string begun = {};    ///< What the prompt has of the answer.
+  bool callMustCome = false; ///< Whether the grammar allows no text but a call.
+  std::string begun = {};    ///< The beginning of the answer that the prompt
+                             ///< has.
 
   const std::optional<GrammarSource> &grammar() const {
     return requests.front().grammar;

@@ -27,7 +27,7 @@ namespace llamac::serve {
 struct GrammarQueue::Place {
   GrammarCompiler *compiler;
   GrammarSource source;
-  std::vector<Signal *> waiting = {}; ///< Of the requests.
+  std::vector<Signal *> waiting = {}; ///< Signals of the requests that wait.
   std::atomic<bool> isUnwanted = false;
   std::optional<absl::StatusOr<std::shared_ptr<const Grammar>>> made = {};
 };

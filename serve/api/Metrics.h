@@ -56,7 +56,8 @@ public:
 private:
   const ServedModels &models;
   prometheus::Registry registry;
-  std::vector<std::unique_ptr<AnswerMetrics>> answers; ///< As the models.
+  std::vector<std::unique_ptr<AnswerMetrics>> answers; ///< One for each of the
+                                                       ///< models.
 };
 
 } // namespace llamac::serve

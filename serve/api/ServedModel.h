@@ -54,7 +54,7 @@ public:
   /// none before, or where it cannot be measured. Errors: those of the device.
   absl::StatusOr<std::optional<DeviceLimits>> limits() const;
 
-  /// Of all that decides the bits of an answer.
+  /// A fingerprint of all that decides the bits of an answer.
   const std::string &fingerprint() const { return identity; }
 
   /// Since the epoch, in seconds.

@@ -59,7 +59,7 @@ static constexpr std::chrono::milliseconds frame{16};
 // Routes
 //===----------------------------------------------------------------------===//
 
-/// What is logged of a request.
+/// The log's record of a request.
 struct Service::Entry {
   const HttpRequest *request = nullptr;
   std::string remote = {}, id = {}, traceparent = {};
@@ -73,7 +73,7 @@ struct Service::Entry {
 struct Service::Route {
   verb method;
   const char *path; ///< One that ends with / stands for all below it.
-  bool isOpen;      ///< To clients without a key.
+  bool isOpen;      ///< Whether clients without a key may call it.
   bool makesAnswers;
   bool isChat;
   Task<void> (Service::*answer)(HttpExchange &exchange, Entry &entry);
@@ -358,7 +358,7 @@ Task<void> Service::send(HttpExchange &exchange, Entry &entry,
 }
 
 //===----------------------------------------------------------------------===//
-// What operators need
+// Metrics and health
 //===----------------------------------------------------------------------===//
 
 Task<void> Service::page(HttpExchange &exchange, Entry &entry) {
@@ -518,7 +518,7 @@ struct Service::Submitted {
   std::vector<std::unique_ptr<AnswerStream>> streams = {};
 };
 
-/// What an engine's thread does with each part of an answer.
+/// An engine's thread calls this with each part of an answer.
 static AnswerCallback partCallback(std::shared_ptr<Waker> waker,
                                    AnswerMetrics &metrics, bool streams) {
   return [waker = std::move(waker), &metrics, streams,
@@ -606,7 +606,7 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
     co_return;
   }
   if (!status.ok()) {
-    submitted.streams.clear(); // Of prompts before the one that failed.
+    submitted.streams.clear(); // Ends the prompts before the one that failed.
     co_return co_await send(exchange, entry, errorAnswer(status));
   }
   entry.model = submitted.request->model->name();
@@ -672,7 +672,7 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
   entry.finishReason = writer.finishReason();
   entry.status = 200;
   if (!isTaken) {
-    // What still runs ends with its streams.
+    // Answers that still run end with their streams.
     entry.status = clientLeftStatus;
     entry.error = "the client left";
   } else if (!failure.ok() && exchange.begun()) {

@@ -28,7 +28,7 @@ namespace llamac::serve {
 
 using boost::system::error_code;
 
-/// What is read ahead of the parser at most.
+/// The most bytes that are read ahead of the parser.
 static constexpr size_t mostInput = size_t{64} << 10;
 
 static constexpr absl::string_view continueAnswer =
@@ -193,7 +193,7 @@ static bool takeAuthority(HttpRequest &head) {
   return true;
 }
 
-/// What is wrong with `head`, if anything is. Its target becomes a path.
+/// Returns the fault of `head`, if there is one. Its target becomes a path.
 static std::optional<HttpRefusal> checkHead(HttpRequest &head) {
   const auto refuse = [](std::string why) { return HttpRefusal{400, why}; };
   if (!hasPlainLength(head))
@@ -217,8 +217,8 @@ static std::optional<HttpRefusal> checkHead(HttpRequest &head) {
 
 namespace {
 
-/// What a request's bytes are counted as: those that are no part of its body
-/// have one limit. Each chunk has a few of them free.
+/// Counts a request's bytes that are no part of its body, which have one limit.
+/// Each chunk has a few of them free.
 class FramingCounter {
 public:
   explicit FramingCounter(http::request_parser<http::string_body> &parser)
@@ -258,7 +258,7 @@ Task<HttpConnection::Taken> HttpConnection::takeRequest(Parser &parser) {
   isIdle = true;
   limit(limits.idle);
   std::optional<http::request_header<>> admitted;
-  size_t seen = 0; // Of the input, which the parser needs more than.
+  size_t seen = 0; // Size of the input when the parser last needed more.
   while (!parser.is_done()) {
     // Some clients end a body with a line's end that is not counted in it.
     while (isIdle && absl::StartsWith(input, "\r\n")) {
@@ -348,7 +348,8 @@ Task<bool> HttpConnection::write(absl::string_view bytes) {
   co_return isTaken && !isBroken;
 }
 
-/// What was sent last would be lost if bytes that nobody read were left.
+/// Lingers before closing: the bytes sent last would be lost if bytes that
+/// nobody read were left.
 Task<void> HttpConnection::sayFarewell() {
   limit(limits.farewell);
   discards = true;
@@ -369,7 +370,7 @@ void HttpConnection::closeIfOverdue(Clock::time_point now) {
   if (now > deadline)
     close();
   else if (!hasEnded && input.size() >= mostInput && transport->hasEnded())
-    // What is not read yet hides that it is the last.
+    // Unread input hides that the client has ended.
     probe();
 }
 

@@ -53,7 +53,7 @@ struct HttpAnswer {
 };
 
 struct HttpLimits {
-  /// Of a request's head, trailers and extensions of chunks together.
+  /// Bytes of a request's head, trailers and extensions of chunks together.
   uint64_t headerBytes = uint64_t{32} << 10;
   uint64_t bodyBytes = uint64_t{32} << 20;
   /// Between two requests; until one has come whole; until a client has taken
@@ -107,7 +107,7 @@ private:
   bool hasBegun = false, isChunked = false;
 };
 
-/// What a server does.
+/// The server's answers to requests.
 struct HttpHandler {
   /// Is asked when a request's header is there: an answer spares its body.
   std::function<std::optional<HttpAnswer>(HttpExchange &head)> refuse;
@@ -176,14 +176,14 @@ private:
   std::string input;     ///< Read, and not taken yet.
   bool hasEnded = false; ///< The client sends no more.
   bool isBroken = false; ///< The client takes no more, or it is closed.
-  bool discards = false; ///< What still comes is of no interest.
+  bool discards = false; ///< Whether further input is dropped.
   bool isIdle = false, isDraining = false;
   bool isFirst = true;             ///< No request was taken yet.
   bool isWriting = false;          ///< One at a time.
-  HttpExchange *current = nullptr; ///< That is answered.
+  HttpExchange *current = nullptr; ///< The exchange that is answered.
   Signal arrived, taken;           ///< Bytes of `input`.
   Signal written;
-  Signal changed; ///< Of the exchange.
+  Signal changed; ///< The exchange has changed.
 };
 
 } // namespace llamac::serve

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 /// the result.
 inline constexpr auto asValue = asio::as_tuple(asio::use_awaitable);
 
-/// What one coroutine waits for and others of the same thread set off.
+/// A signal that one coroutine waits for and others of the same thread set off.
 class Signal {
 public:
   explicit Signal(const asio::any_io_executor &executor) : timer(executor) {}

@@ -20,7 +20,7 @@ namespace llamac::serve {
 /// `target` without its query, as it was sent.
 absl::string_view rawPathOf(absl::string_view target);
 
-/// The same without escapes (RFC 3986, 2.1): /v1/%6Dodels is /v1/models.
+/// rawPathOf() without escapes (RFC 3986, 2.1): /v1/%6Dodels is /v1/models.
 std::string pathOf(absl::string_view target);
 
 /// Field `name` of the query, as forms write them: a=1&b=2, + for a space.

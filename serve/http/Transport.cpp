@@ -27,7 +27,7 @@ Transport::~Transport() = default;
 
 namespace {
 
-/// What both kinds have in common: `Stream` reads and writes.
+/// The common part of both kinds: `Stream` reads and writes.
 template <typename Stream> class StreamTransport : public Transport {
 public:
   template <typename... Arguments>

@@ -5,8 +5,8 @@ const app = {
   store: null,
   chat: null, // The chat that is shown.
   models: [],
-  runs: new Map(), // By chat: the answer that is being made.
-  views: new Map(), // By message of the chat that is shown.
+  runs: new Map(), // Answers that are being made, by chat.
+  views: new Map(), // Views of the shown chat, by message.
   following: true, // Whether the end of the conversation is kept in sight.
 };
 

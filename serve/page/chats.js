@@ -14,7 +14,7 @@ async function updateList() {
   markCurrentChat();
 }
 
-// The same, after a change that other windows of this server should see.
+// Updates the list after a change that other windows of this server should see.
 async function listChanged() {
   app.channel?.postMessage("changed");
   await updateList();

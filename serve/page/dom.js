@@ -1,4 +1,5 @@
-// What the pages of llamac share: elements, numbers as text, tables. It comes first.
+// The pages of llamac share this file: elements, numbers as text, tables. It
+// comes first.
 "use strict";
 
 // An element; children are nodes or text. Attributes that are null are left out,

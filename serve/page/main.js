@@ -13,7 +13,8 @@ const SHORTCUTS = [
   ["Alt /", "These keys"],
 ];
 
-// By code, since Alt changes what a key writes on some keyboards.
+// Keys are found by code, since Alt changes what a key writes on some
+// keyboards.
 const ALT_KEYS = {
   KeyN: beginChat,
   KeyR: regenerate,

@@ -47,7 +47,7 @@ class MessageView {
   }
 
   clear() {
-    this.thought = null; // Of an answer: its folded thought, with a MarkdownView.
+    this.thought = null; // An answer's folded thought, with a MarkdownView.
     this.text = el("div", { class: "text" });
     this.markdown = new MarkdownView(this.text);
     this.body.replaceChildren(this.text);
@@ -93,7 +93,7 @@ class MessageView {
   }
 
   drawAnswer({ thought, answer, open }) {
-    // What looked like the answer was a thought without a beginning.
+    // The text that looked like the answer was a thought without a beginning.
     if (thought && !this.thought && this.text.hasChildNodes()) this.clear();
     if (thought && !this.thought) {
       const summary = el("summary");
@@ -129,7 +129,7 @@ class MessageView {
     this.foot.replaceChildren(...[this.note(), actions, this.stats].filter((node) => node));
   }
 
-  // What went wrong with the answer, or why it ends where it does.
+  // The error of the answer, or the reason why it ends where it does.
   note() {
     const { error, finish, state } = this.message;
     if (this.running) return null;

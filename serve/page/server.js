@@ -1,5 +1,5 @@
-// What the server does now: its metrics each second while they are in sight, and the
-// kernels of the plan.
+// This file shows the server's current state: its metrics each second while
+// they are in sight, and the kernels of the plan.
 
 const SECONDS_SHOWN = 300;
 

@@ -1,5 +1,5 @@
-// What a chat asks for: the system prompt and how tokens are sampled. A field that is
-// empty is left to the server.
+// The settings of a chat: the system prompt and how tokens are sampled. A field
+// that is empty is left to the server.
 
 const SAMPLING = [
   { name: "temperature", label: "Temperature", min: 0, max: 2, step: "any", hint: "0 takes the most probable token" },

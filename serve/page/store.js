@@ -1,4 +1,4 @@
-// What the browser keeps: chats in IndexedDB, settings in its storage of strings.
+// The browser keeps chats in IndexedDB, settings in its storage of strings.
 // Where it keeps nothing, as in some private windows, the page works without.
 
 // A string that is kept, or null; `area` is localStorage or sessionStorage.

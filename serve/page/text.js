@@ -47,7 +47,7 @@ hljs.configure({ hideUpgradeWarningAcceptNoSupportOrSecurityUpdates: true });
 marked.use({
   headerIds: false,
   mangle: false,
-  // What gives nothing is text.
+  // Tokenizers that give nothing leave their input as text.
   tokenizer: {
     def() {},
     html() {},
@@ -68,7 +68,7 @@ marked.use({
       const tag = `h${Math.min(6, level + 2)}`;
       return `<${tag} class="level-${level}">${text}</${tag}>`;
     },
-    // What stands within a link is no link.
+    // Links within a link are only text.
     link(address, title, text) {
       return marked.Renderer.prototype.link.call(this, address, null, text.replace(/<\/?a\b[^>]*>/g, ""));
     },
@@ -96,7 +96,7 @@ class Reader extends marked.Lexer {
     return tokens;
   }
 
-  // What ends a paragraph is no part of it.
+  // White space at the end of a paragraph is no part of it.
   inlineTokens(untrimmed, tokens = []) {
     const text = this.depth === 0 ? untrimmed.trimEnd() : untrimmed;
     if (this.depth < DEEPEST && text.length < LONG_TEXT) return this.deeper(() => super.inlineTokens(text, tokens));
@@ -148,8 +148,8 @@ function settleLists(blocks) {
   }
 }
 
-// What of `text` is complete, all but the last block or but its last item if it is a list
-// of several: its length, and the blocks.
+// The complete part of `text`, all but the last block or but its last item if
+// it is a list of several: its length, and the blocks.
 function completeBlocks(text) {
   let begin = 0;
   let end = 0;
@@ -226,7 +226,8 @@ class CodeView {
     this.language = languageOf(info);
     const name = LANGUAGES.get(this.language) || this.language;
     this.colours = hljs.getLanguage(name) ? name : null;
-    this.state = undefined; // Of highlight.js, at the end of what is shown for good.
+    this.state = undefined; // The state of highlight.js at the end of what is
+                            // shown for good.
     this.text = "";
     this.done = 0; // Characters that are shown for good.
     this.tail = [];

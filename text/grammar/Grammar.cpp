@@ -33,7 +33,7 @@ GrammarCompiler::GrammarCompiler(const Tokenizer &tokenizer, int64_t vocabSize,
 
 GrammarCompiler::~GrammarCompiler() = default;
 
-/// What the text of a grammar is called in messages.
+/// The word for the text of a grammar in messages.
 static absl::string_view nameOf(GrammarSource::Kind kind) {
   static constexpr absl::string_view names[] = {
       "JSON schema", "JSON object", "regex", "grammar", "calls of tools"};
@@ -66,7 +66,7 @@ static absl::Status checkText(const GrammarSource &source) {
 /// Error for a count "{...}" in rules that is larger than XGrammar's numbers:
 /// it would take another one.
 static absl::Status checkCounts(absl::string_view rules) {
-  char closing = 0; // Of a literal or class.
+  char closing = 0; // Closes a literal or class.
   for (size_t i = 0; i < rules.size(); ++i) {
     const char c = rules[i];
     if (closing) {

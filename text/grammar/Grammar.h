@@ -34,9 +34,9 @@ namespace llamac {
 
 struct GrammarSource {
   enum Kind {
-    JsonSchema, ///< As jsonSchemaGrammar() takes it.
+    JsonSchema, ///< A schema for jsonSchemaGrammar().
     JsonObject, ///< Any JSON object; `text` is empty.
-    Regex,      ///< Of the whole answer, in ECMAScript's syntax.
+    Regex,      ///< A regex for the whole answer, in ECMAScript's syntax.
     Ebnf,       ///< Rules "name ::= ..." as in GBNF, of which "root" is first.
     Tags,       ///< Text with rules in places, as XGrammar's structural tags
                 ///< say; their schemas are as jsonSchemaGrammar() takes them.
@@ -85,12 +85,13 @@ public:
 
 /// Seconds are those of a processor.
 struct GrammarLimits {
-  int64_t keptBytes = int64_t{256} << 20; ///< Of grammars that are kept.
-  /// To compile one: schemas of a hundred properties take a second or two.
+  int64_t keptBytes = int64_t{256} << 20; ///< Bytes of grammars that are kept.
+  /// Time to compile one: schemas of a hundred properties take a second or two.
   double compileSeconds = 10;
-  int64_t compileBytes = int64_t{512} << 20; ///< That it holds at once.
-  /// To follow an answer: some, and more for each token, which takes some 50
-  /// microseconds by most grammars.
+  int64_t compileBytes = int64_t{512} << 20; ///< Bytes that a compilation holds
+                                             ///< at once.
+  /// Time to follow an answer: some, and more for each token, which takes some
+  /// 50 microseconds by most grammars.
   double answerSeconds = 1, tokenSeconds = 5e-3;
 };
 
@@ -121,7 +122,7 @@ public:
   compile(const GrammarSource &source,
           const std::atomic<bool> *isUnwanted = nullptr);
 
-  /// What does the work; made when first needed.
+  /// Compiles grammars; made when first needed.
   class Backend {
   public:
     virtual ~Backend();
@@ -147,7 +148,7 @@ private:
   GrammarLimits limits;
   std::mutex compiling; ///< Held while a grammar is compiled.
   std::unique_ptr<Backend> worker;
-  std::mutex keeping;   ///< Of `kept`.
+  std::mutex keeping;   ///< Guards `kept`.
   std::list<Kept> kept; ///< The one used last is first.
 };
 

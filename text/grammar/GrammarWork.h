@@ -55,7 +55,7 @@ private:
   absl::Status look();
   absl::Status tooLarge() const;
 
-  double seconds, start; ///< By the thread's clock.
+  double seconds, start; ///< Seconds on the thread's clock.
   int64_t mostBytes, held = 0, peak = 0, uncounted = 0;
   const std::atomic<bool> *isUnwanted;
 };

@@ -180,7 +180,7 @@ int DecimalRules::fraction(size_t at, size_t most, bool isLow, bool isHigh) {
 
 int DecimalRules::whole(size_t count, size_t at, bool isLow, bool isHigh,
                         int64_t left) {
-  // What is free and has no fraction depends on the digits to come alone.
+  // A free number without a fraction depends on the digits to come alone.
   if (!isLow && !isHigh && at > 1 && !hasFraction)
     return whole(count - at + 1, 1, false, false, left);
   const Key key{count, at, isLow, isHigh, left, false};

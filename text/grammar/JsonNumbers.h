@@ -24,8 +24,8 @@ struct Decimal {
   bool isNegative = false;
   std::string whole = "0", fraction = {};
 
-  /// Of a JSON number: an integer's digits, else the shortest ones that name
-  /// the double.
+  /// The decimal of a JSON number: an integer's digits, else the shortest ones
+  /// that name the double.
   static Decimal of(const nlohmann::ordered_json &number);
   bool isZero() const { return whole == "0" && fraction.empty(); }
 };

@@ -381,7 +381,7 @@ absl::StatusOr<int> SchemaTranslator::compileArray(const Schemas &schemas) {
   }
   if (most >= 0 && least > most)
     return none;
-  std::vector<int> values; // Of the prefix, and of what follows it.
+  std::vector<int> values; // Rules of the prefix, and of what follows it.
   for (size_t i = 0; i <= prefix; ++i) {
     if (most >= 0 && static_cast<int64_t>(i) >= most)
       break;
@@ -403,7 +403,7 @@ absl::StatusOr<int> SchemaTranslator::compileArray(const Schemas &schemas) {
   if (most >= 0 && least > most)
     return none;
   const auto count = static_cast<int64_t>(values.size());
-  // What follows the first `i` items, from the last one on.
+  // The text that follows the first `i` items, from the last one on.
   const Items end = {space, "\"]\""};
   int next = none;
   for (int64_t i = std::min<int64_t>(count, static_cast<int64_t>(prefix) + 1);
@@ -608,10 +608,10 @@ absl::Status SchemaTranslator::addOthers(const Schemas &schemas,
   return absl::OkStatus();
 }
 
-/// What follows "{". Rules for what comes after the first `i` properties that
-/// are named, of which `count` are there, from the last one on. Other members
-/// may have the same name, so that they are one of `least`, and each one of
-/// `most`.
+/// The rule for what follows "{". There are rules for what comes after the
+/// first `i` properties that are named, of which `count` are there, from the
+/// last one on. Other members may have the same name, so that they are one of
+/// `least`, and each one of `most`.
 absl::StatusOr<int>
 SchemaTranslator::compileMembers(const ObjectShape &shape,
                                  const OrderedJson &schema) {
@@ -625,7 +625,7 @@ SchemaTranslator::compileMembers(const ObjectShape &shape,
     return document.errorAt(schema, "minProperties and maxProperties are too "
                                     "large for so many properties");
   const Items end = {space, "\"}\""};
-  // By how many members there are, up to `counted`: the end, or others.
+  // Rules by the number of members, up to `counted`: the end, or others.
   const int other = shape.others.empty() ? none : rules.add(shape.others);
   const int more = other == none ? none : rules.add({[&] {
     Items sequence = comma();

@@ -292,7 +292,7 @@ absl::StatusOr<Regex> RegexParser::repeated(Regex part, size_t start) {
   } else {
     return part;
   }
-  take("?"); // What is tried first changes nothing in what matches.
+  take("?"); // The order of attempts changes nothing in what matches.
   if (part.kind == Regex::Begin || part.kind == Regex::End) {
     at = start;
     return fail("a count of an anchor");
@@ -459,8 +459,8 @@ absl::StatusOr<Regex> parseRegex(absl::string_view text) {
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// What `regex` matches, where text before and after it may be none, as
-/// `isFirst` and `isLast` say.
+/// A rule for what `regex` matches, where text before and after it may be none,
+/// as `isFirst` and `isLast` say.
 static absl::StatusOr<std::string> expression(const Regex &regex, bool isFirst,
                                               bool isLast) {
   switch (regex.kind) {

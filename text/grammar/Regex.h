@@ -50,7 +50,7 @@ struct Regex {
   Kind kind = Empty;
   std::vector<Regex> parts = {};
   CharSet set = {};
-  int least = 0, most = 0; ///< Of Repeat; `most` -1: any number.
+  int least = 0, most = 0; ///< Counts of Repeat; `most` -1: any number.
 };
 
 /// The largest count of a regex, a rule or a schema.

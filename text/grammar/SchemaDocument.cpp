@@ -32,12 +32,12 @@ namespace llamac {
 
 namespace {
 
-/// What stands behind a keyword.
+/// The form of a keyword's value.
 enum class Shape {
   Schema,
   Schemas,      ///< A list, not empty.
   NamedSchemas, ///< An object of them.
-  Patterns,     ///< The same, by regexes.
+  Patterns,     ///< An object of them, by regexes.
   Types,
   Values,
   Anything,
@@ -54,7 +54,7 @@ enum class Shape {
 struct Keyword {
   absl::string_view name;
   Shape shape;
-  unsigned type = 0; ///< Of the values that it speaks of; 0: of all.
+  unsigned type = 0; ///< The type of the values that it speaks of; 0: all.
 };
 
 /// All that restrict values or hold schemas; others are annotations.
@@ -244,7 +244,7 @@ absl::Status SchemaDocument::checkKeyword(const OrderedJson &schema,
     return value.is_array() && !value.empty() ? absl::OkStatus()
                                               : expected("a list of values");
   case Shape::Count:
-    // As in a draft of 2020, 2.0 is an integer.
+    // 2.0 is an integer, as in a draft of 2020.
     if (!value.is_number() || typeOfValue(value) != IntegerType || value < 0 ||
         value > maxCount)
       return expected(absl::StrCat("0 to ", maxCount));
@@ -432,7 +432,7 @@ SchemaDocument::resolve(const OrderedJson &schema) {
     } else {
       return fail();
     }
-    // What has an id of its own is a document by itself.
+    // A schema with an id of its own is a document by itself.
     if (const OrderedJson *id = member(*target, "$id"); id && id->is_string())
       inner = target;
   }

@@ -89,7 +89,8 @@ public:
   absl::StatusOr<const StringSet *> pattern(const OrderedJson &schema,
                                             const std::string &pattern);
 
-  /// What the value of property `name` must fulfil by the keywords of `schema`.
+  /// The parts that the value of property `name` must fulfil by the keywords of
+  /// `schema`.
   absl::StatusOr<SchemaParts> valueOf(const OrderedJson &schema,
                                       const std::string &name);
 
@@ -124,7 +125,8 @@ private:
 
   struct Known {
     std::string place;
-    const OrderedJson *resource; ///< To which its references are relative.
+    const OrderedJson *resource; ///< The schema that its references are
+                                 ///< relative to.
   };
 
   GrammarWork &work;
@@ -132,10 +134,10 @@ private:
   absl::flat_hash_map<const OrderedJson *, Known> schemas;
   std::vector<const OrderedJson *> references; ///< Schemas whose $ref is open.
   std::map<std::string, StringSet> patterns;
-  /// By an enum or const, its values, as text that equal ones share.
+  /// Values of each enum or const, as text that equal ones share.
   absl::flat_hash_map<const OrderedJson *, absl::flat_hash_set<std::string>>
       listed;
-  int64_t steps = 0; ///< Of holds().
+  int64_t steps = 0; ///< Steps of holds().
 };
 
 /// The types that keyword `type` of `schema` names; AnyType without it.

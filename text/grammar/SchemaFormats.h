@@ -20,7 +20,7 @@ namespace llamac {
 /// needs an escape in JSON.
 const char *formatPattern(absl::string_view name);
 
-/// The same for the format `name`, which there is, with its anchors.
+/// formatPattern() for the format `name`, which there is, with its anchors.
 std::string wholeFormat(absl::string_view name);
 
 } // namespace llamac

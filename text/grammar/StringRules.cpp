@@ -54,7 +54,7 @@ static std::vector<std::string> encoded(const CharSet &set) {
   }
   if (!letters.empty())
     alternatives.push_back(absl::StrCat("\"\\\\\" ", ebnfClass(letters)));
-  // Those of control come by their codes, of which the last digit is a class.
+  // Control characters come by their codes, of which the last digit is a class.
   for (uint32_t row = 0; row <= 0x1F; row += 16) {
     CharSet digits;
     for (const auto &[first, last] : intersect(rest, {{row, row + 15}}))
@@ -93,7 +93,7 @@ int StringRules::rest(bool isName) {
   if (rule >= 0)
     return rule;
   rule = rules.add();
-  // What comes after the string lets XGrammar know of more tokens whether they
+  // The text after the string lets XGrammar know of more tokens whether they
   // are right before it follows them.
   const std::string ahead =
       absl::StrCat("[ \\n\\r\\t]{0,", maxJsonSpace, "} [,}\\]:]");
@@ -248,7 +248,8 @@ int StringRules::of(const StringSet &set) {
     if (loop == arrows[i].end()) {
       rules.define(rule[i], std::move(alternatives));
     } else if (const auto parts = encoded(loop->second); parts.size() == 1) {
-      // As a repetition: a rule for each character would be left for each.
+      // A repetition is used since a rule for each character would be left for
+      // each.
       const int tail = rules.add(std::move(alternatives));
       rules.define(rule[i], {{absl::StrCat("(", parts.front(), ")*"), tail}});
     } else {

@@ -36,15 +36,15 @@ public:
 private:
   /// The rest of any string, with its end; of nameChars() where it `isName`.
   int rest(bool isName);
-  /// The same with `least` to `most` characters.
+  /// The rest of any string with `least` to `most` characters.
   int restOfLength(int64_t least, int64_t most);
-  /// The same with at most `most` characters of `set`, where those of an escape
-  /// count one by one.
+  /// The rest of a string with at most `most` characters of `set`, where those
+  /// of an escape count one by one.
   int restOfAtMost(const CharSet &set, int64_t most);
 
   GrammarRules &rules;
   int any = -1, anyRest = -1, nameRest = -1, character = -1;
-  std::map<std::pair<int64_t, int64_t>, int> rests; ///< By length.
+  std::map<std::pair<int64_t, int64_t>, int> rests; ///< Rules by length.
   std::map<CharSet, int> runs; ///< Any number of characters of a set.
 };
 

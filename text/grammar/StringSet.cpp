@@ -420,7 +420,7 @@ void StringSet::trim() {
         open.push_back(before);
       }
   }
-  // Those that can be reached, in the order in which they are.
+  // Numbers of the states that can be reached, in the order of their discovery.
   std::vector<int> number(count, -1), order = {0};
   number[0] = 0;
   for (size_t i = 0; i < order.size(); ++i)

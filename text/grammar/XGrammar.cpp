@@ -45,7 +45,7 @@ struct Call {
   std::string warning = {}; ///< The first one.
 };
 
-/// What XGrammar is left by.
+/// Thrown to leave XGrammar.
 struct WorkError : std::bad_alloc {
   explicit WorkError(absl::Status status) : status(std::move(status)) {}
   absl::Status status;
@@ -64,7 +64,7 @@ static void throwIfOver(absl::Status status) {
     throw WorkError(std::move(status));
 }
 
-/// What an allocation takes beside its bytes, about.
+/// The approximate overhead of an allocation, in bytes.
 static constexpr int64_t allocationBytes = 16;
 
 } // namespace llamac
@@ -137,8 +137,8 @@ static absl::Status errorOf(absl::string_view message) {
       absl::StrReplaceAll(message.substr(0, most), {{"\n", " "}})));
 }
 
-/// What `function` gives within `work`; an exception, or a warning where it
-/// `isStrict`, as an error.
+/// Calls `function` within `work`; an exception, or a warning where it
+/// `isStrict`, becomes an error.
 template <typename Function>
 static auto guarded(GrammarWork &work, bool isStrict, Function function)
     -> absl::StatusOr<decltype(function())> {
@@ -178,7 +178,7 @@ public:
   absl::StatusOr<bool> accept(int32_t id) override;
 
 private:
-  /// What `function` gives within the seconds that are left.
+  /// Calls `function` within the seconds that are left.
   template <typename Function> absl::StatusOr<bool> timed(Function function) {
     GrammarWork work(seconds, mostBytes, nullptr, usedSeconds);
     absl::StatusOr<bool> result = guarded(work, false, function);
@@ -318,7 +318,7 @@ XGrammarBackend::compile(const GrammarSource &source, GrammarWork &work) {
                                              /*cache_enabled=*/false);
           compiled = compiler.CompileGrammar(parse(source));
         }
-        // What XGrammar itself counts leaves out some.
+        // XGrammar's own count leaves out some.
         const int64_t size =
             std::max(static_cast<int64_t>(compiled->MemorySizeBytes()),
                      work.heldBytes() - before);

@@ -69,8 +69,8 @@ public:
   CharClass operator[](uint32_t codepoint) const {
     return static_cast<CharClass>(entry(codepoint) & 3);
   }
-  /// What may stand in the upper-case part of a word, and in the lower-case
-  /// part: letters without case and marks in both.
+  /// Whether a character may stand in the upper-case part of a word, or in the
+  /// lower-case part: letters without case and marks in both.
   bool isUpper(uint32_t codepoint) const { ///< [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
     return (entry(codepoint) & upperBit) != 0;
   }

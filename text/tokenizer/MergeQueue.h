@@ -119,7 +119,7 @@ private:
   struct Entry {
     Key key;
     uint32_t left;
-    uint32_t length; ///< Of both nodes when the merge was found.
+    uint32_t length; ///< Length of both nodes when the merge was found.
     uint32_t result;
 
     // std heaps keep the largest on top.

@@ -104,7 +104,7 @@ size_t PreTokenizer::casedLettersEnd(absl::string_view text,
   const bool isPrefix = firstClass != CharClass::Letter &&
                         firstClass != CharClass::Number &&
                         !isLineBreak(text[begin]);
-  size_t upperEnds = begin; // Of `U+` where `U*L+` does not match.
+  size_t upperEnds = begin; // The end of `U+` where `U*L+` does not match.
   for (size_t start : {begin + (isPrefix ? first.length : 0), begin}) {
     size_t end = start;
     size_t withoutCaseEnd = start;

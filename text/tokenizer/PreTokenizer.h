@@ -43,7 +43,7 @@ public:
     return kind <= PreTokenizerKind::Tekken;
   }
 
-  /// Of a kind that is scanned here.
+  /// `kind` is one that is scanned here.
   explicit PreTokenizer(PreTokenizerKind kind) : kind(kind) {}
 
   /// The end of the word that begins at `begin`, which is inside `text`. Every

@@ -39,7 +39,7 @@ enum class PreTokenizerKind : uint8_t {
   BailingMoe,
   Bloom,
   Chameleon,
-  Coarse, ///< Of GGUF files that do not name theirs.
+  Coarse, ///< For GGUF files that do not name theirs.
   DeepSeekCoder,
   DeepSeekLlm,
   DeepSeek3,

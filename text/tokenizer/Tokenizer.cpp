@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all kinds of tokenizers share: the text is split at its special tokens,
-// each part between them goes to the kind's own algorithm, and ids turn back
-// to bytes by look-up.
+// All kinds of tokenizers share this: the text is split at its special tokens,
+// each part between them goes to the kind's own algorithm, and ids turn back to
+// bytes by look-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -127,7 +127,7 @@ Tokenizer::encode(absl::string_view text, EncodeOptions options) const {
   const SpecialTokens &specials = options.special ? allSpecials : userSpecials;
   const bool asciiOnly = blob.flags().asciiSpaces;
   bool afterSpecial = true;
-  size_t done = 0; // What has its ids.
+  size_t done = 0; // The end of the text that has its ids.
   const auto encodeUpTo = [&](size_t end) {
     if (end <= done)
       return absl::OkStatus();

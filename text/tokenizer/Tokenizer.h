@@ -47,7 +47,7 @@ class Tokenizer {
 public:
   virtual ~Tokenizer();
 
-  /// What the tokenizer was made from.
+  /// The blob that the tokenizer was made from.
   const TokenizerBlob &vocabulary() const { return blob; }
   int32_t vocabSize() const { return static_cast<int32_t>(blob.vocabSize()); }
 
@@ -87,7 +87,7 @@ private:
 
   absl::Status checkId(int32_t id) const;
 
-  /// What `blob` views, when the tokenizer owns it.
+  /// The bytes that `blob` views, when the tokenizer owns it.
   std::unique_ptr<const std::string> ownedBytes;
   SpecialTokens allSpecials;
   SpecialTokens userSpecials;
@@ -98,7 +98,7 @@ private:
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 loadTokenizer(absl::string_view blobBytes);
 
-/// The same, keeping the bytes.
+/// The tokenizer of a blob that it keeps.
 absl::StatusOr<std::unique_ptr<Tokenizer>> loadTokenizer(std::string blobBytes);
 
 } // namespace llamac

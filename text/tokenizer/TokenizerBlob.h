@@ -79,7 +79,7 @@ struct TokenizerFlags {
   bool asciiSpaces = false;
 };
 
-/// What else belongs to a special token that is found in text.
+/// The marks of a special token that is found in text.
 struct SpecialMarks {
   bool leftSpaces = false;  ///< The white space ahead of it.
   bool rightSpaces = false; ///< The white space behind it.
@@ -155,11 +155,11 @@ public:
   std::vector<int32_t> specialIds() const {
     return ids(BlobSection::SpecialIds);
   }
-  /// Of the special token at `index` of these.
+  /// The marks of the special token at `index` of these.
   SpecialMarks specialMarks(size_t index) const;
   /// The ids that end a generation, ascending.
   std::vector<int32_t> stopIds() const { return ids(BlobSection::StopIds); }
-  /// By their names, ascending.
+  /// Chat templates by their names, ascending.
   const std::vector<NamedChatTemplate> &chatTemplates() const {
     return templates;
   }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the writer and the reader of a blob share: the header as it lies in
-// the file and the hash functions of the tables.
+// The writer and the reader of a blob share the header as it lies in the file
+// and the hash functions of the tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40 + 16 * sectionCount);
 
-/// What is before a chat template: the sizes of what follows.
+/// Precedes a chat template: the sizes of what follows.
 struct ChatTemplateSizes {
   uint64_t name;
   uint64_t text;

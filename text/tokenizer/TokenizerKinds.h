@@ -21,7 +21,7 @@ namespace llamac {
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 makeBytePairTokenizer(const TokenizerBlob &blob);
 
-/// Of ScoredPieces and of RankedPieces.
+/// The tokenizer of ScoredPieces and of RankedPieces.
 absl::StatusOr<std::unique_ptr<Tokenizer>>
 makePiecesTokenizer(const TokenizerBlob &blob);
 
