@@ -98,7 +98,7 @@ protected:
     return submit(prompt, requestOptions(maxTokens));
   }
 
-  /// By the numbers of answers.
+  /// Answers by their numbers.
   static std::map<int, Taken> takeAll(llamac_answer *answer) {
     std::map<int, Taken> all;
     const llamac_part *part = nullptr;

@@ -114,7 +114,7 @@ TEST_F(CApiTest, OptionsOfEachScopeAreListedAndCanBeSet) {
           llamac_options_set_tokens(options, option->name, &token, 1),
           llamac_options_set_weights(options, option->name, &token, &weight,
                                      1)};
-      // By kind: booleans and integers, numbers, texts, ...
+      // Setters that fit, by kind: booleans and integers, numbers, texts, ...
       static constexpr int setters[][6] = {
           {1, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0},
           {0, 0, 1, 0, 0, 0}, {0, 0, 0, 1, 0, 0}, {0, 0, 0, 0, 1, 0},

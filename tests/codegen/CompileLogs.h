@@ -19,10 +19,10 @@
 
 namespace llamac {
 
-/// What ptxas says of one kernel.
+/// The resources that ptxas reports for one kernel.
 struct KernelResources {
   std::string name;
-  int registers = 0;   ///< Of a thread.
+  int registers = 0;   ///< Registers of a thread.
   int sharedBytes = 0; ///< Declared in the source; dynamic memory not counted.
   int stackBytes = 0;
   int spillStoreBytes = 0;
@@ -59,7 +59,7 @@ private:
   Nvrtc nvrtc;
 };
 
-/// What is wrong with a kernel that compiled: warnings, and registers that are
+/// The fault of a kernel that compiled: warnings, and registers that are
 /// spilled; empty when nothing is.
 std::string complaintOf(const CompileLog &log);
 

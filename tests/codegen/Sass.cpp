@@ -27,7 +27,7 @@ namespace llamac {
 
 using Predecessors = std::vector<std::vector<size_t>>;
 
-/// What may come before each instruction.
+/// The instructions that may come before each instruction.
 static Predecessors predecessorsOf(const Sass &sass) {
   Predecessors before(sass.instructions.size());
   for (size_t i = 0; i < before.size(); ++i)
@@ -42,7 +42,7 @@ static std::vector<size_t> dominatorsOf(const Sass &sass,
                                         const Predecessors &before) {
   // Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm".
   const size_t count = sass.instructions.size();
-  std::vector<size_t> postorder; // Of a walk in depth.
+  std::vector<size_t> postorder; // The postorder of a walk in depth.
   std::vector<size_t> number(count, SIZE_MAX);
   std::vector<std::pair<size_t, size_t>> stack; // And the next successor.
   std::vector<bool> seen(count);
@@ -105,7 +105,7 @@ static std::vector<SassLoop> loopsOf(const Sass &sass) {
   std::vector<SassLoop> loops;
   for (size_t i = 0; i < sass.instructions.size(); ++i) {
     const std::optional<size_t> head = sass.instructions[i].target;
-    // What stands at the end, a branch to itself, is padding.
+    // A branch to itself at the end is padding.
     if (!head || *head == i || !dominates(*head, i))
       continue;
     std::set<size_t> body = {*head};

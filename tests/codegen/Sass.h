@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What nvdisasm prints of a cubin, as instructions and natural loops: branches
-// back to an instruction that every way to them passes, and what lies between.
+// The output of nvdisasm for a cubin, as instructions and natural loops:
+// branches back to an instruction that every path to them passes, and the
+// instructions between.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,8 @@ namespace llamac {
 struct SassInstruction {
   std::string opcode; ///< With its modifiers: "MEMBAR.ALL.GPU".
   bool isPredicated = false;
-  std::optional<size_t> target; ///< Of a branch: the number of an instruction.
+  std::optional<size_t> target; ///< The number of the instruction that a branch
+                                ///< goes to.
 
   /// Whether it is `name`, with any modifiers.
   bool is(const std::string &name) const {
@@ -53,14 +55,15 @@ struct Sass {
   /// taken; all that are reached where none is.
   std::vector<const SassInstruction *> before(const std::string &name) const;
 
-  /// What may come after instruction `i`.
+  /// The instructions that may come after instruction `i`.
   std::vector<size_t> successors(size_t i) const;
 };
 
 /// Reads the text of `nvdisasm -c`, of one kernel.
 Sass parseSass(const std::string &text);
 
-/// What nvdisasm, $LLAMAC_NVDISASM or the one of the PATH, prints of a cubin.
+/// The output of nvdisasm, $LLAMAC_NVDISASM or the one of the PATH, for a
+/// cubin.
 absl::StatusOr<std::string> disassemble(const std::string &cubin);
 
 } // namespace llamac

@@ -24,7 +24,7 @@ import yaml
 
 LABELS = {"app.kubernetes.io/name": "llamac"}
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
-# What a picker of endpoints reads, by the protocol of model servers of Gateway
+# A picker of endpoints reads these, by the protocol of model servers of Gateway
 # API's Inference Extension.
 PICKER_METRICS = {
     "vllm:num_requests_waiting",
@@ -32,7 +32,7 @@ PICKER_METRICS = {
     "vllm:kv_cache_usage_perc",
     "vllm:cache_config_info",
 }
-# What Kubernetes itself knows, of all kinds in deploy/kubernetes.
+# The kinds in deploy/kubernetes that Kubernetes itself knows.
 OWN_KINDS = ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler")
 
 

@@ -53,7 +53,7 @@ TEST_F(SchedulerPlanTest, EachAnswerIsTheOneThatItsRequestHasAlone) {
   RandomLoad(model, load).run();
 }
 
-// Of rows that are alike in no two programs.
+// No two programs of this plan give a row the same bits.
 TEST_F(SchedulerPlanTest, RowsDifferFromThoseAloneOnlyWhereThatIsAllowed) {
   const auto invariant =
       compareRowBits(model, load.requests, /*batchInvariant=*/true);

@@ -29,7 +29,7 @@
 namespace llamac {
 namespace {
 
-using Logits = std::vector<std::vector<float>>; // By position.
+using Logits = std::vector<std::vector<float>>; // Logits by position.
 
 /// The next `count` tokens of a sequence.
 struct Piece {
@@ -79,7 +79,7 @@ private:
   std::shared_ptr<const Model> model;
   std::unique_ptr<Engine> engine;
   std::vector<std::optional<Sequence>> open_;
-  std::vector<Logits> expected; // By sequence.
+  std::vector<Logits> expected; // Expected logits by sequence.
   int64_t compared = 0, different = 0;
 };
 
@@ -193,7 +193,7 @@ absl::Status StepBits::checkCuts() {
 
 absl::Status StepBits::checkMixed() {
   for (int64_t size : sizes) {
-    // As many single rows as fill up a step of 32, and some beyond that.
+    // The single rows fill up a step of 32, or are some beyond that.
     const int64_t singles =
         size < 32 ? std::min<int64_t>(32 - size, 4) : size % 7 + 1;
     std::vector<Piece> pieces;

@@ -30,7 +30,7 @@ class CudaCase(support.TestCase):
 
     CONFIG = Config(64, 2, 4, 2, vocab=261)
     CONTEXT, SEQUENCES, RANKS = 256, 8, 1
-    FLAGS = ()  # Of both plans.
+    FLAGS = ()  # Flags of both plans.
     PROMPT = ("--tokens", "1,5,9,2,77,30,200,8", "--print-ids", "--ignore-eos", "-q")
 
     @classmethod

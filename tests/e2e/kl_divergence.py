@@ -141,7 +141,8 @@ class Divergence(support.TestCase):
         for name in ("reference", "cpu", "cpu, 8-bit cache"):
             ratio = perplexity[name] / perplexity["llama.cpp"]
             self.assertLess(abs(ratio - 1), 0.01, f"perplexity of {name}")
-        # As their errors say: MXFP8's has 23 times the mean square of Q8_0's.
+        # The bounds follow their errors: MXFP8's has 23 times the mean square
+        # of Q8_0's.
         for name, kl, ratio in (("cpu q8_0", 0.003, 1.01), ("cpu mxfp8", 0.05, 1.06)):
             self.assertLessEqual(found["against reference"][name]["mean_kl"], kl, name)
             self.assertLess(perplexity[name] / perplexity["reference"], ratio, name)

@@ -156,7 +156,7 @@ class Llama:
             ids = (I32 * len(tokens))(*tokens)
             if _library.llama_decode(self._context, _library.llama_batch_get_one(ids, len(tokens))) != 0:
                 raise ValueError(f"llama.cpp does not decode {len(tokens)} tokens")
-            # Those of the last position alone.
+            # Only the last position has logits.
             shape = (_library.llama_vocab_n_tokens(self._vocabulary),)
             tokens = [int(np.ctypeslib.as_array(_library.llama_get_logits(self._context), shape).argmax())]
             if self.ends(tokens[0]):

@@ -54,7 +54,7 @@ class Config:
     norms: str = "before"  # Where attention and the MLP have an RMSNorm: "before", "after" or "both".
     activation: str = "silu"  # Or "gelu_tanh".
     embedding_scale: float = 1.0
-    residual_scale: float = 1.0  # Of what attention and the MLP add to the residual stream.
+    residual_scale: float = 1.0  # Scale of what attention and the MLP add to the residual stream.
     attention_scale: float = 0.0  # 0: 1 / sqrt(h)
     logits_scale: float = 1.0
     windows: tuple[int, ...] = ()  # The keys that each layer sees, 0: all of them; (): no layer has a window.

@@ -127,8 +127,8 @@ def random_weights(config, dtype="bf16", seed=0, shifted_norms=False):
 
 STORAGE = {"bf16": ("BFloat16Storage", 2), "f16": ("HalfStorage", 2), "f32": ("FloatStorage", 4)}
 
-# What consolidated files of several shards split: rows (0) or columns (1).
-# Llama 2 splits the embedding by columns, Llama 3 by rows.
+# The dimension that consolidated files of several shards partition: rows (0) or
+# columns (1). Llama 2 partitions the embedding by columns, Llama 3 by rows.
 SPLIT_DIM = {"wq": 0, "wk": 0, "wv": 0, "w1": 0, "w3": 0, "output": 0, "wo": 1, "w2": 1}
 
 

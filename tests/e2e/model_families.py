@@ -21,9 +21,9 @@ ABSENT = object()  # The value of a key that config.json leaves out.
 class Family:
     architecture: str  # "architectures" in config.json.
     model_type: str
-    settings: Callable  # Of a Config: more of config.json.
+    settings: Callable  # Takes a Config: more of config.json.
     gguf_architecture: str
-    metadata: Callable  # Of a GGUFWriter and a Config: adds more metadata.
+    metadata: Callable  # Takes a GGUFWriter and a Config: adds more metadata.
     gguf_halves: bool = False  # Whether GGUF keeps Hugging Face's order of rotary rows.
     hf_names: dict = field(default_factory=dict)  # Where they are not those of make_model.HF_NAMES.
     fused: dict = field(default_factory=dict)  # Weights stored as one, by rows: its name to its parts.

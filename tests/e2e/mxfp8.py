@@ -18,7 +18,7 @@ def quantise(values):
     exponent[largest == 0] = 0
 
     def elements():
-        with np.errstate(all="ignore"):  # What rounds to more than 448 is NaN.
+        with np.errstate(all="ignore"):  # Numbers that round to more than 448 are NaN.
             return np.ldexp(blocks, -exponent[:, None]).astype(ml_dtypes.float8_e4m3fn)
 
     exponent += np.isnan(elements().astype(np.float32)).any(axis=1)

@@ -80,7 +80,7 @@ class PageServer:
 
     def __init__(self, answer=lambda body: ["Hello"], port=0):
         self.answer = answer
-        self.key = None  # What requests must bring, if anything.
+        self.key = None  # The key that requests must bring, if any.
         self.refusal = None  # (status, message, headers) for completions.
         self.hold = threading.Event()
         self.bodies, self.cancelled = [], 0

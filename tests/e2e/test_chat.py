@@ -171,7 +171,7 @@ class Requests(ChatCase):
         self.assertEqual(answers[1]["prompt_tokens"], len(ids))
         self.assertIn("one of prompt, tokens and messages", answers[3]["error"])
         self.assertIn("messages: expected an array", answers[4]["error"])
-        # As the server reads them.
+        # The server reads messages in the same way.
         self.assertEqual(answers[5]["tokens"], answers[2]["tokens"])
         self.assertIn("function: expected an object", answers[6]["error"])
 

@@ -212,7 +212,7 @@ class Flight(CudaCase):
     """tests/runtime/cuda/StepsInFlightTest.cpp, and steps that fail while others
     follow them."""
 
-    # What is in flight are whole steps, of one layer as of many.
+    # Whole steps are in flight, of one layer as of many.
     CONFIG = Config(64, 1, 4, 2, vocab=261)
 
     def run_tests(self, names, program="cuda_steps_tests", **env):
@@ -237,7 +237,7 @@ class Flight(CudaCase):
 
     def test_a_step_that_fails_gives_no_token_whatever_is_ahead(self):
         tokens = 12
-        runs = 2 + 3  # Of four steps, then of one, behind the first token.
+        runs = 2 + 3  # A run has four steps, then one, behind the first token.
         expected = self.run_plan(self.plan, "-n", tokens, *self.PROMPT).stdout.split()
         for function in ("cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize"):
             for call in range(1, 60, support.by_tier(3, 1)):
@@ -307,9 +307,9 @@ class Faults(CudaCase):
     def test_every_call_of_the_driver_may_fail(self):
         with open(os.path.join(support.ROOT, "runtime", "cuda", "Driver.h")) as f:
             functions = re.findall(r"^  X\((cu\w+), Result", f.read(), re.M)
-        # What ends something, and what words an error, has nobody to tell.
+        # Calls that end something, or word an error, have nobody to tell.
         quiet = {f for f in functions if re.search("Destroy|Free|Unload|Release|GetError", f)}
-        # Of profiles alone, and of resident steps.
+        # These belong to profiles alone, and to resident steps.
         quiet |= {"cuEventRecordWithFlags", "cuEventElapsedTime"}
         quiet |= {"cuOccupancyMaxActiveBlocksPerMultiprocessor"}
         once = {"cuInit", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetName"}

@@ -97,7 +97,7 @@ class Faults(CudaCase):
     def test_every_call_of_nccl_may_fail(self):
         with open(os.path.join(support.ROOT, "runtime", "cuda", "Nccl.h")) as f:
             functions = re.findall(r"^  X\((nccl\w+), NcclResult", f.read(), re.M)
-        # What ends something has nobody to tell.
+        # Calls that end something have nobody to tell.
         functions = [f for f in functions if f not in ("ncclCommAbort", "ncclCommDestroy")]
         # On one rank: at the start; in the prompt's step and in a capture; behind a later step.
         calls = {"ncclCommInitRank": (1, 2), "ncclAllGather": (2, 5, 9, 14), "ncclCommGetAsyncError": (2, 5)}

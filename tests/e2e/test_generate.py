@@ -104,7 +104,7 @@ class Lines(GenerateCase):
         logprobs = answers['"logprobs"', 0]["logprobs"]
         self.assertEqual([token["id"] for token in logprobs], one["tokens"])
         self.assertEqual([len(token["top_logprobs"]) for token in logprobs], [2, 2, 2])
-        # As `llamac run --json` has them.
+        # `llamac run --json` has the same members.
         self.assertEqual(list(logprobs[0]), ["id", "token", "logprob", "rank", "top_logprobs"])
         none, stopped, end = (answers[key, 0] for key in ('"none"', '"stopped"', '"to the end"'))
         self.assertEqual((none["tokens"], none["finish_reason"]), ([], "length"))
@@ -281,7 +281,7 @@ class Resume(GenerateCase):
             if os.path.exists(out):
                 with open(out, "rb+") as f:
                     lines = f.read().count(b"\n")
-                    if rng.random() < 0.5:  # As if the kill had come within a write.
+                    if rng.random() < 0.5:  # The kill might have come within a write.
                         f.write(b'{"id":9,"te')
             process = self.start(path, out, "--no-prefix-cache", "-q")
             self.wait_for_lines(process, out, lines + rng.randrange(1, len(expected) // 5))

@@ -648,7 +648,7 @@ class DryRun(support.TestCase):
             table = f.read()
         self.assertEqual(self.whole.stdout.split("MB\n", 1)[1], table + "\n")
         self.assertIn("dry run", table)
-        # As its shape says, its embedding is the output matrix.
+        # Its shape says that its embedding is the output matrix.
         self.assertIn("| tiny | step | gemv_tok_embeddings_n288_k64_bf16 |", table)
         xml.etree.ElementTree.parse(os.path.join(self.package, "roofline.svg"))
         self.assertFalse([name for name in os.listdir(self.package) if name.endswith(".tmp")])

@@ -370,7 +370,7 @@ class CacheFormats(LogitsCase):
             with self.subTest(kind):
                 plan = self.path(f"{kind}.plan")
                 self.llamac("compile", model, "-o", plan, "--kv-type", kind, "-c", "320")
-                # Of each layer keys and values of two heads of 32.
+                # Each layer has keys and values of two heads of 32.
                 token = 2 * 2 * 2 * 32 * bits // 8
                 for what, flags in ((plan, ()), (model, ("--kv-type", kind, "-c", "320"))):
                     memory = json.loads(self.llamac("inspect", what, "--json", *flags).stdout)["memory"]

@@ -70,7 +70,7 @@ class Overrides(support.TestCase):
             name = f"attention_wo_n256_k256_{kind.lower()}"
             source = self.path(kind)
             self.llamac("compile", model, "--target", "sim", "--emit-source", source)
-            # Of one row and of four, and of batches.
+            # Kernels of one row and of four, and of batches.
             kernels = [file[:-3] for file in sorted(os.listdir(source)) if name in file and not file.endswith("_m2.cu")]
             self.assertEqual(len(kernels), 7, kernels)
             overrides = [f"--override-kernel={kernel}={source}/{kernel}.cu" for kernel in kernels]
@@ -101,7 +101,8 @@ class Overrides(support.TestCase):
         edited, made = logits(self.edited("a.cu", ".unroll = 4", ".unroll = 2"))
         self.assertEqual(len(made), 1)
         np.testing.assert_allclose(edited, plain, rtol=0, atol=1e-4)
-        # The same name with another text, and that text again.
+        # A new text under the same name is compiled, and that text again is
+        # not.
         _, made = logits(self.edited("a.cu", ".unroll = 4", ".unroll = 1"))
         self.assertEqual(len(made), 1)
         _, made = logits(self.edited("b.cu", ".unroll = 4", ".unroll = 1"))

@@ -20,7 +20,7 @@ import support
 from page_case import ANSWER, PageCase, main, pieces
 from page_server import PAGE
 
-# What must stay text, wherever it stands.
+# These payloads must stay text, wherever they stand.
 PAYLOADS = [
     "<script>window.hit = 1</script>",
     "<img src=x onerror=window.hit=1>",
@@ -152,7 +152,7 @@ class Hostile(PageCase):
 
     def test_what_the_libraries_might_write_is_cleaned(self):
         """As if they wrote what they were given."""
-        self.expected = ["Content Security Policy"]  # Of what stands in a document that is not shown.
+        self.expected = ["Content Security Policy"]  # The error of a document that is not shown.
         for payload in [*PAYLOADS, "<p style=color:red id=prompt name=x data-x=1 onclick=hit()>x</p>", "<input autofocus>"]:
             with self.subTest(payload):
                 elements = self.evaluate(
@@ -434,7 +434,7 @@ class LongAnswers(PageCase):
         text = long_answer(2000)
         self.server.answer = lambda body: [*pieces(text), None, *pieces(text)]
         self.ask("Go on", wait=False)
-        self.wait_for("byId('scroller').scrollTop > 1000")  # What came may not be drawn yet.
+        self.wait_for("byId('scroller').scrollTop > 1000")  # The new text may not be drawn yet.
         self.evaluate("byId('scroller').scrollTop = 100")
         self.wait_for("!app.following && !byId('to-end').hidden")
         self.server.hold.set()

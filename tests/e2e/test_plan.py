@@ -57,7 +57,7 @@ class Plan(support.TestCase):
                     parts = [value for name, value in found["memory"].items() if name not in ("total", "not_included")]
                     self.assertEqual(sum(parts), found["memory"]["total"])
                     one, all = found["decode"]
-                    # Of the embedding a row is read.
+                    # Only a row of the embedding is read.
                     read = (matrices - vocabulary * dim) * bits / 8 + norms * 4
                     self.assertAlmostEqual(one["weight_bytes"], read, delta=1e-3 * read)
                     self.assertEqual(all["weight_bytes"], one["weight_bytes"])

@@ -26,7 +26,7 @@ from serving import Server, smollm2_plan
 from test_ranks import MODELS
 
 TOKENS = ("--tokens", "1,2,3,4,5", "--print-ids", "--temp", 0)
-# Of the launcher, which sends SIGTERM, then SIGKILL, when a rank has ended.
+# The launcher's limit: it sends SIGTERM, then SIGKILL, when a rank has ended.
 MOST_SECONDS = 20
 
 
@@ -140,7 +140,7 @@ class Refusals(ProcessesCase):
         self.refused(result, USAGE, "--rank-copies", "mpirun")
 
     def test_of_an_mpi_that_is_not_found(self):
-        # As mpirun sets it, which adds its library's folder.
+        # mpirun sets these, but adds its library's folder.
         started = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0", "LD_LIBRARY_PATH": ""}
         try:
             ctypes.CDLL("libmpi.so.40")

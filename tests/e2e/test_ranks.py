@@ -223,7 +223,7 @@ class Plans(RanksCase):
             for ranks, part in zip(RANKS[1:], split):
                 with self.subTest(name, ranks=ranks):
                     copies = max(ranks // config.kv_heads, 1)
-                    # Of few KV heads each rank has one.
+                    # Each rank has one KV head where there are few.
                     self.assertEqual(part["kv"] * ranks, whole["kv"] * copies)
                     if copies == 1:
                         share = whole["weights"] / ranks

@@ -151,7 +151,7 @@ class Operation(serving.ServedTestCase):
         status, answered, _ = self.server.request("POST", "/v1/completions", LONG | {"max_tokens": 6}, fields)
         self.assertEqual((status, answered["X-Request-Id"], answered["traceparent"]), (200, "mine-1", trace))
         self.server.request("POST", "/v1/completions", {"temprature": 1}, {"X-Request-Id": "mine-2"})
-        # What could not stand in a log or a field gets another id.
+        # An id that could not stand in a log or a field is replaced.
         _, answered, _ = self.server.request("GET", "/health", fields={"X-Request-Id": 'a" b'})
         self.assertRegex(answered["X-Request-Id"], "^req_[a-z0-9]{24}$")
         lines = {}
@@ -179,7 +179,7 @@ class Operation(serving.ServedTestCase):
         ):
             status, answered, _ = self.server.request("GET", "/v1/models", fields=fields)
             self.assertEqual(status, expected, fields)
-            # What another site's page is told, its browser keeps from it.
+            # The browser keeps another site's page from the answer.
             is_friend = "friend" in fields.get("Origin", "")
             self.assertEqual(answered["Access-Control-Allow-Origin"], "https://friend.example" if is_friend else None)
         fields = {"Origin": "https://friend.example", "Access-Control-Request-Method": "POST"}
@@ -526,7 +526,7 @@ class Hostile(serving.ServedTestCase):
     def test_idle_and_slow_clients_hold_up_nobody(self):
         count = support.by_tier(60, 1000)
         idle = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(count)]
-        slow = [Stream(self.server.port, LONG) for _ in range(support.by_tier(6, 100))]  # That read nothing.
+        slow = [Stream(self.server.port, LONG) for _ in range(support.by_tier(6, 100))]  # They read nothing.
         for client in idle[: count // 2]:
             client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         self.assertEqual(self.server.request("GET", "/health")[0], 200)

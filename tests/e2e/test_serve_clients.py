@@ -224,7 +224,7 @@ class Chat(Client):
         texts = [self.content(temperature=1.5, seed=seed) for seed in (1, 2, 1)]
         self.assertEqual(texts[0], texts[2])
         self.assertNotEqual(texts[0], texts[1])
-        # Of 64 bits, with a sign or without.
+        # Seeds have 64 bits, with a sign or without.
         for seed, same in ((-1, 2**64 - 1), (-(2**63), 2**63)):
             self.assertEqual(*(self.content(temperature=1.5, seed=one) for one in (seed, same)))
             self.assertEqual(*(self.complete(temperature=1.5, seed=one).choices[0].text for one in (seed, same)))

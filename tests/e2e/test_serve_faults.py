@@ -247,7 +247,7 @@ class Files(support.TestCase):
         stream = Stream(server.port, LONG)
         stream.read(b"data: ")
         os.truncate(model, 4096)
-        # What was read of it at the start stays.
+        # The part of it that was read at the start stays.
         self.assertEqual(server.post("/v1/completions", LONG)["choices"], expected)
         self.assertEqual(stream.read().count(b'"finish_reason":"length"'), 1)
         self.assertEqual(server.stop(), support.OK)

@@ -56,7 +56,7 @@ class TestLangChain(ChatModelIntegrationTests):
             "max_retries": 0,
         }
 
-    # What is left out: models of other names, as one is served; images, audio and
+    # Left out are models of other names, as one is served; images, audio and
     # documents, which the models cannot read; Anthropic's form of messages.
     @property
     def supports_json_mode(self):

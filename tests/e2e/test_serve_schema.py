@@ -34,8 +34,8 @@ PATHS = {
     "/v1/chat/completions": chat_create_params.CompletionCreateParamsNonStreaming,
     "/v1/completions": completion_create_params.CompletionCreateParamsNonStreaming,
 }
-# What OpenAI's reference says of values beside their types, and what keeps
-# answers short.
+# Limits of values beside their types in OpenAI's reference, and limits that
+# keep answers short.
 VALUES = {
     "model": {"const": MODEL},
     "max_tokens": {"type": "integer", "minimum": 1, "maximum": 4},
@@ -164,7 +164,7 @@ def document(is_narrow):
     }
 
 
-# What reads the answer to a path.
+# The reader of the answer to a path.
 READERS = {
     "/v1/chat/completions": ChatCompletion,
     "/v1/completions": Completion,
@@ -251,8 +251,8 @@ class Schema(serving.ServedTestCase):
         statuses = self.explore("/v1/models/{name}", "GET", GenerationMode.POSITIVE, by_tier(5, 200))
         self.assertLessEqual(set(statuses), {200, 404})
 
-    # What makes a short answer to a path, and one that begins with a text that
-    # may stop it at once.
+    # Requests for a short answer to a path, and for one that begins with a text
+    # that may stop it at once.
     MESSAGES = [{"role": "user", "content": "Hi"}]
     SHORT = {
         "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 4, "temperature": 0},

@@ -31,7 +31,7 @@ SCHEMA = {
 def random_request(random, number):
     """The path of one, and its body."""
     text = random.choice(TEXTS)
-    if number % 3 == 0:  # Of more than a page of the KV cache.
+    if number % 3 == 0:  # Longer than a page of the KV cache.
         text = " ".join(random.choices(TEXTS, k=12))
     body = {
         "model": MODEL,

@@ -63,7 +63,7 @@ def _add_tokens(name, config, weights):
         flags = ("--weights", weights, "-c", 128)
         answer = self.answer(model, "sim", prompt, *flags)
         self.assertEqual(answer, self.answer(model, "reference", prompt, *flags))
-        # The same in one step of the reference.
+        # One step of the reference gives the same.
         tokens = prompt + answer
         expected = self.logits(model, tokens, "reference", "--weights", weights)
         self.assertEqual(expected[PROMPT - 1 : -1].argmax(axis=1).tolist(), answer)

@@ -208,7 +208,7 @@ void ggufVocabulary(Bytes bytes) {
     checkVocabulary(buildGgufBlob(**reader));
 }
 
-/// Of tiktoken and of SentencePiece.
+/// Reads a model of tiktoken or SentencePiece.
 void tokenizerModel(Bytes bytes) {
   checkVocabulary(buildTokenizerModelBlob({"tokenizer.model", bytes}));
 }
@@ -269,8 +269,8 @@ void checkPrefixFile(Bytes bytes) {
   }
 }
 
-/// As it is, and with the checksum of a header and of a table up to anywhere:
-/// the first byte says where.
+/// Reads a file as it is, and with the checksum of a header and of a table up
+/// to anywhere: the first byte says where.
 void prefixFile(Bytes bytes) {
   checkPrefixFile(bytes);
   if (bytes.size() < 65)

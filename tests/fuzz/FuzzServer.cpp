@@ -192,7 +192,7 @@ std::vector<std::string> chatRequestSeeds() {
 // Answers
 //===----------------------------------------------------------------------===//
 
-/// What a parser gives for `text` in pieces of `size`, as one text.
+/// The output of a parser for `text` in pieces of `size`, as one text.
 static std::string parseCalls(const ToolCallSyntax &syntax,
                               absl::string_view text, size_t size) {
   ToolCallParser parser(syntax);

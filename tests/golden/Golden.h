@@ -26,8 +26,8 @@
 
 namespace llamac::golden {
 
-/// What a function that is linear over XOR makes of `bits`, of the images of
-/// its bits.
+/// The value of a function that is linear over XOR for `bits`, from the images
+/// of its bits.
 constexpr uint32_t imageOf(uint32_t bits, const uint32_t (&images)[14]) {
   uint32_t result = 0;
   for (int bit = 0; bit < 14; ++bit)
@@ -106,7 +106,7 @@ struct TensorMapCall {
 
 #include "tests/golden/Cutlass.inc"
 
-/// What `call` describes, for maps of 16-bit integers.
+/// The shape that `call` describes, for maps of 16-bit integers.
 constexpr TensorMapShape shapeOf(const TensorMapCall &call) {
   return {.elementBytes = 2,
           .columns = call.extents[0],

@@ -151,7 +151,8 @@ template <class Swizzle> static void printSwizzle(const char *name) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-/// Of `placeOf`, which goes from thread and value to row << 16 | column.
+/// Prints the fragment of `placeOf`, which goes from thread and value to row <<
+/// 16 | column.
 template <class PlaceOf>
 static void printFragment(const char *name, int threads, int values,
                           const PlaceOf &placeOf) {
@@ -164,7 +165,8 @@ static void printFragment(const char *name, int threads, int values,
   printConstant("Fragment", name, items);
 }
 
-/// Of a layout from thread and value to row + rows * column.
+/// Prints the fragment of a layout from thread and value to row + rows *
+/// column.
 template <class Layout>
 static void printFragment(const char *name, int rows, const Layout &layout) {
   printFragment(name, size<0>(layout), size<1>(layout),
@@ -247,7 +249,7 @@ static void printOperand(const char *name, const Layout &layout) {
 // The driver
 //===----------------------------------------------------------------------===//
 
-/// What it was last given, except for addresses.
+/// The last operands of the driver's call, except for addresses.
 static Items encoded;
 
 extern "C" CUresult cuTensorMapEncodeTiled(

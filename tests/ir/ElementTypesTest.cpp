@@ -27,7 +27,7 @@ TEST(ElementTypesTest, EveryDataTypeHasAnElementTypeOfItsName) {
     ASSERT_TRUE(type);
     EXPECT_EQ(llama::dataTypeOf(type), info.type);
     EXPECT_EQ(llama::elementTypeName(type).str(), name);
-    // As the IR spells it.
+    // The spelling of the IR.
     const std::string text =
         isBlockFormat(info.type) ? "!llama.quant<" + name + ">" : name;
     EXPECT_EQ(mlir::parseType(text, &context), type);

@@ -586,7 +586,7 @@ func.func @norm_in_an_epilogue(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tenso
 
 // -----
 
-// What is fused is not spoken of, nor is a residual that others read too.
+// A fused op is not spoken of, nor is a residual that others read too.
 func.func @fused(%x: tensor<?x8xf32>, %n: tensor<8xf32>, %w: tensor<8x8xbf16>) -> tensor<?x8xf32> {
   %0 = kernel.matmul %x, %w epilogue {
   ^bb0(%acc: f32):

@@ -13,7 +13,7 @@
 !table = tensor<?x8x2xf32>
 !kv = !llama.kv<heads = 2, size = 16>
 
-// As the frontends write it.
+// The frontends write it like this.
 // CHECK-LABEL: func.func @as_built
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)
 // CHECK-NEXT: %[[T:.*]] = kernel.rope_table %[[POS]]

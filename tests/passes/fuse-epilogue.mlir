@@ -90,7 +90,7 @@ func.func @gate_and_up(%x: tensor<?x8xf32>, %w1: tensor<4x8xbf16>, %w3: tensor<4
   return %mul : tensor<?x4xf32>
 }
 
-// The same multiplied from the left: weights in the order of the operands, and
+// Multiplied from the left: weights in the order of the operands, and
 // SiLU stays on the gate.
 // CHECK-LABEL: func.func @up_and_gate
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[W1:.*]]: tensor<4x8xbf16>, %[[W3:.*]]: tensor<4x8xbf16>)
@@ -343,7 +343,7 @@ func.func @three_products(%x: tensor<?x8xf32>, %u: tensor<4x8xbf16>, %v: tensor<
   return %d : tensor<?x4xf32>
 }
 
-// The same of a pointwise op.
+// A pointwise op that its only user reads twice is fused into it.
 // CHECK-LABEL: func.func @pointwise_read_twice
 // CHECK-NEXT: kernel.pointwise %{{[a-z0-9]*}} body {
 // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
@@ -446,7 +446,7 @@ func.func @gate_with_an_operand_of_its_own(%x: tensor<?x8xf32>, %w1: tensor<4x8x
   return %3 : tensor<?x4xf32>
 }
 
-// What is added behind a norm is the norm's epilogue; its weight stays its own.
+// An addition behind a norm is the norm's epilogue; its weight stays its own.
 // CHECK-LABEL: func.func @behind_a_norm
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[R:.*]]: tensor<?x8xf32>)
 // CHECK-NEXT: %[[Y:.*]] = kernel.rms_norm %[[X]], %[[N]] extras(%[[R]]) epilogue {

@@ -3,7 +3,7 @@
 // RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv | FileCheck %s
 // RUN: llamac-opt %s --llamac-graph --fuse-attention --prune-rows --canonicalize --lower-to-kernels --fuse-epilogue --fuse-norm --fuse-qkv | llamac-opt --fuse-epilogue --fuse-norm | FileCheck %s
 
-// As the frontends write it.
+// The frontends write it like this.
 // CHECK-LABEL: func.func @as_built
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[N:.*]]: tensor<8xf32>, %[[W1:.*]]: tensor<16x8xbf16>, %[[W3:.*]]: tensor<16x8xbf16>, %[[W2:.*]]: tensor<8x16xbf16>)
 // CHECK-NEXT: %[[H:.*]] = kernel.matmul %[[X]], %[[W1]], %[[W3]] norm(%[[N]]) epilogue {

@@ -30,8 +30,8 @@ func.func @grouped(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %wq: tensor<32x64xb
   return %turned, %new : tensor<?x32xf32>, !kv
 }
 
-// As many query heads as key heads, no norm, and the order of the products is
-// no concern.
+// There are as many query heads as key heads and no norm; the order of the
+// products is no concern.
 // CHECK-LABEL: func.func @plain
 // CHECK-NEXT: kernel.qkv %{{.*}}, %arg1, %arg2, %arg3 rotated by
 func.func @plain(%x: tensor<?x64xf32>, %wq: tensor<16x64xbf16>, %wk: tensor<16x64xbf16>, %wv: tensor<16x64xbf16>, %t: !table, %kv: !kv, %p: !ids, %s: !ids) -> (tensor<?x16xf32>, !kv) {

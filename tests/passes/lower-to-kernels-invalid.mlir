@@ -1,4 +1,4 @@
-// What no launch can do is refused where it stands.
+// Ops that no launch can do are refused where they stand.
 // RUN: llamac-opt %s --split-input-file --lower-to-kernels --verify-diagnostics
 
 func.func @unfused(%q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>) -> tensor<4x?x?xf32> {

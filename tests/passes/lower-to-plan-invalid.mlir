@@ -1,4 +1,4 @@
-// What cannot become a program is refused where it stands.
+// Functions that cannot become programs are refused where they stand.
 // RUN: llamac-opt %s --split-input-file --attach-target --lower-to-plan --verify-diagnostics
 
 // expected-error @below {{has no row bounds: run specialise-rows first}}

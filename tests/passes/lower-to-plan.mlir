@@ -206,7 +206,7 @@ func.func @sharing(%tokens: tensor<?xi32> {llama.role = #llama.role<tokens>}, %p
 
 // -----
 
-// What a vector is added to says which rows they are, wherever it stands.
+// The operand that a vector is added to says which rows they are, wherever it stands.
 // CHECK-LABEL: plan.program @vector_first
 // CHECK: %[[L:.*]] = plan.buffer 64{{ *$}}
 // CHECK: plan.launch @gather_rows{{.*}} rows logits_rows

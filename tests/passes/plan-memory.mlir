@@ -50,7 +50,7 @@ plan.program @one_phase {
   plan.logits %c
 } {max_logits_rows = 1 : i64, max_rows = 1 : i64}
 
-// What the launches of logits rows read of all rows stays: they may run again.
+// Memory of all rows that the launches of logits rows read stays: they may run again.
 // CHECK-LABEL: plan.program @logits_rows
 // CHECK: plan.buffer 64 at 0{{ *$}}
 // CHECK: plan.buffer 64 at 64{{ *$}}

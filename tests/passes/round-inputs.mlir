@@ -187,7 +187,7 @@ func.func @orders(%x: tensor<?x64xf32>, %n: tensor<64xf32>, %q: tensor<64x64x!ll
   return %1, %2 : tensor<?x64xf32>, tensor<?x64xf32>
 }
 
-// What another op reads too stays in f32, and so does what comes from outside:
+// A value that another op reads too stays in f32, and so does one from outside:
 // a launch makes a copy, one for all products.
 // CHECK-LABEL: func.func @copies
 // CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>,

@@ -139,7 +139,7 @@ protected:
     }
   }
 
-  /// What comes back for `bytes`, after which nothing is sent.
+  /// The answer to `bytes`, after which nothing is sent.
   std::string ask(absl::string_view bytes) {
     Client client(server->port());
     client.send(bytes);
@@ -348,7 +348,7 @@ TEST_F(HttpServerTest, HeadsThatOthersReadInAnotherWayAreRefused) {
     EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 400 ")) << text;
   EXPECT_THAT(ask("GET / HTTP/1.1\r\nHost: x\r\nExpect: a\r\n\r\n"),
               StartsWith("HTTP/1.1 417 "));
-  // What looks like a folded line in a body is none.
+  // Bytes that look like a folded line in a body are none.
   EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked"
                   "\r\n\r\n4\r\n\r\n c\r\n0\r\n\r\n"),
               HasSubstr("POST / [\r\n c]"));

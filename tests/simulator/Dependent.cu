@@ -37,7 +37,7 @@ extern "C" __global__ void secondLaunch(PARAMETERS, int rows) {
   b[i] = a[i] + 1;
 }
 
-/// The same, by words.
+/// secondLaunch() by words.
 extern "C" __global__ void secondByWords(PARAMETERS, int rows) {
   gridDependencyWait();
   const int i = blockIdx.x * 64 + threadIdx.x;

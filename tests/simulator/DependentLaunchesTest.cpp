@@ -25,8 +25,8 @@ namespace {
 
 struct Chain {
   const char *name;
-  const char *error; ///< What the checked simulator says.
-  /// What the fast one does, where a prologue runs before one launch only.
+  const char *error; ///< The error of the checked simulator.
+  /// The result of the fast one, where a prologue runs before one launch only.
   enum { WrongValues, Error, Nothing } fast;
   const char *second = "secondLaunch";
 };
@@ -56,7 +56,7 @@ struct Memory {
   std::vector<float> out, a, b, weights;
 };
 
-/// Of rows of 64 floats, a row a box.
+/// A map of rows of 64 floats, a row a box.
 SimTensorMap mapOf(const std::vector<float> &matrix) {
   SimTensorMap map;
   const absl::Status encoded = encodeSimTensorMap(
@@ -68,7 +68,7 @@ SimTensorMap mapOf(const std::vector<float> &matrix) {
 absl::Status run(const Chain &chain, const std::string &suffix,
                  const SimOptions &options, Memory &memory,
                  bool cooperative = false) {
-  // What an earlier step left.
+  // An earlier step left these values.
   memory.out.assign(count, -1);
   memory.a.assign(count, -2);
   memory.b.assign(count, -3);

@@ -138,7 +138,7 @@ KERNEL copyBox(uint32_t *out, LLAMAC_TENSOR_MAP(map), int bytes) {
 }
 
 //===----------------------------------------------------------------------===//
-// What device headers say
+// Formulas of the device headers
 //===----------------------------------------------------------------------===//
 
 /// Where each of the first `bytes` bytes lies.

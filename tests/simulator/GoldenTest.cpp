@@ -83,7 +83,7 @@ static Matrix<T> product(const Matrix<float> &a, const Matrix<float> &b) {
   return result;
 }
 
-/// What the threads have of `matrix`, from its column `first` on.
+/// The elements of `matrix` that the threads have, from its column `first` on.
 template <typename T>
 static std::vector<T> spread(const golden::Fragment &fragment,
                              const Matrix<T> &matrix, uint32_t first = 0) {
@@ -249,7 +249,7 @@ static void expectBox(const golden::TensorMapCall &call,
   ASSERT_EQ(shape.boxColumns, box.columns);
   ASSERT_EQ(shape.elementBytes, box.elementBytes);
   ASSERT_EQ(shape.elementBytes, sizeof(T));
-  shape.rows = box.rows; // As many are copied.
+  shape.rows = box.rows; // The copy has as many rows.
   const auto columns = static_cast<uint32_t>(shape.columns);
   const Matrix<T> matrix = numbered<T>(box.rows, columns);
   const std::vector<uint8_t> expected = placed(box, matrix);
@@ -278,7 +278,7 @@ TEST(Golden, BoxesOfTensorCopies) {
 }
 
 //===----------------------------------------------------------------------===//
-// What device headers say
+// Formulas of the device headers
 //===----------------------------------------------------------------------===//
 
 TEST(Golden, Swizzles) {

@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(128)
     out[blockIdx.x] = sums[0];
 }
 
-// The same by shuffles, then through one word a warp.
+// The sum by shuffles, then through one word a warp.
 extern "C" __global__ void __launch_bounds__(128)
     warpSum(float *out, const float *in, int rows) {
   LLAMAC_SHARED(ofWarps, float[4]);
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(64)
   }
 }
 
-// The same copy by bulk copies: a warp fills a ring of three stages, the other
+// copyPipeline() by bulk copies: a warp fills a ring of three stages, the other
 // one empties it.
 extern "C" __global__ void __launch_bounds__(64)
     bulkPipeline(float *out, const float *in, int rows) {

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As SeededBugs.cu, for what sm_90a has: two kernels, whose template parameter
-// says what is wrong with them. A warp copies tiles of `in` into a ring of
-// stages; four others multiply them, in the second one what another warp has
-// made of them. `map` is of `in` as bfloat16, rows of 64 (128 bytes, swizzled)
-// in boxes of 32: a small integer as a float is a zero and then itself. So
-// out[m][n] = (m % 5) * the sum of row n of all tiles + tiles.
+// Seeded bugs in what sm_90a has, as in SeededBugs.cu: two kernels, whose
+// template parameter says what is wrong with them. A warp copies tiles of `in`
+// into a ring of stages; four others multiply them, in the second one what
+// another warp has made of them. `map` is of `in` as bfloat16, rows of 64 (128
+// bytes, swizzled) in boxes of 32: a small integer as a float is a zero and
+// then itself. So out[m][n] = (m % 5) * the sum of row n of all tiles + tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -164,7 +164,7 @@ LLAMAC_DEVICE void productRing(float *out, const TensorMap &map, int rows) {
   }
 }
 
-/// The same for weights that have to be unpacked: a warp moves a tile from its
+/// The ring for weights that have to be unpacked: a warp moves a tile from its
 /// stage to the operand that is multiplied.
 template <Bug bug>
 LLAMAC_DEVICE void unpackRing(float *out, const TensorMap &map, int rows) {

@@ -24,7 +24,7 @@
 
 using namespace llamac;
 
-/// What a clean run leaves in out[i].
+/// The value that a clean run leaves in out[i].
 using Expected = float (*)(const std::vector<float> &in, int i);
 
 static float copied(const std::vector<float> &in, int i) { return in[i]; }
@@ -67,8 +67,8 @@ static float laneBits(const std::vector<float> &, int i) {
 
 struct SeededBug {
   const char *name;
-  /// What the error may start with, separated by '|'; empty: it shows as wrong
-  /// values. A thread that is early may find uninitialised bytes or a
+  /// The beginnings that the error may have, separated by '|'; empty: it shows
+  /// as wrong values. A thread that is early may find uninitialised bytes or a
   /// copy under way before it finds a race.
   const char *kinds;
   Expected expected;
@@ -116,12 +116,12 @@ static SeededBug hopper(const char *name, const char *kinds,
 static float ofNextBlock(const std::vector<float> &in, int i) {
   return in[(i + 64) % 192];
 }
-/// What four steps of SeededBugsWords.cu give.
+/// The result of four steps of SeededBugsWords.cu.
 static float sumOfSteps(const std::vector<float> &in, int i) {
   return 4 * ofNextBlock(in, i) + 6;
 }
 
-/// That of a thread's neighbour, then its own.
+/// The value of a thread's neighbour, then its own.
 static float ofNextBlockThenOwn(const std::vector<float> &in, int i) {
   return i < 192 ? ofNextBlock(in, i) : in[i - 192];
 }

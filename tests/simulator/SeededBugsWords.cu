@@ -149,7 +149,7 @@ KERNEL(wordReadBehindNoBarrier) {
 }
 SEEDED(wordReadBehindNoBarrier)
 
-// That it has read a word orders the reader behind nothing, not even the write.
+// A read of a word orders the reader behind nothing, not even the write.
 KERNEL(wordClearedByItsReader) {
   uint32_t *words = setOf(flags, 0);
   storeRelaxed(&words[own()], bitsOf(in[own()]));

@@ -153,7 +153,7 @@ static toy::ToyPlan residentPlan(SimFlavour flavour) {
   return toy;
 }
 
-/// What the blocks of a resident kernel write in a step of `shape`.
+/// The output of the blocks of a resident kernel in a step of `shape`.
 static std::vector<float> runResident(const SimDeviceOptions &options,
                                       const StepShape &shape) {
   const TemporaryFolder folder;

@@ -33,7 +33,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// What the two sides of a switch share.
+/// The state that the two sides of a switch share.
 struct Exchange {
   sim::Fiber outside;
   sim::Fiber inside;

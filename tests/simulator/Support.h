@@ -23,7 +23,7 @@ namespace llamac {
 /// The text of a file beside this one.
 std::string readTestSource(const std::string &name);
 
-/// That file compiled; it lives as long as the process.
+/// The file compiled; it lives as long as the process.
 const SimModule &testModule(const std::string &name, SimFlavour flavour);
 inline const SimModule &testModule(const std::string &name, bool checked) {
   return testModule(name, checked ? SimFlavour::Checked : SimFlavour::Fast);

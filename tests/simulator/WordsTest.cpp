@@ -97,7 +97,7 @@ TEST(SimWords, AVectorComesWordByWord) {
   EXPECT_TRUE(isTorn);
 }
 
-// What is right only where blocks are about as fast as each other.
+// A kernel that is right only where blocks are about as fast as each other.
 TEST(SimWords, ABlockThatStandsStillIsOvertakenByThoseThatDoNotWait) {
   constexpr int steps = 64;
   auto isRight = [](SimSchedule schedule, uint64_t seed) {

@@ -39,7 +39,7 @@ void expectUsage(const absl::Status &status, const char *message) {
 // Conversations
 //===----------------------------------------------------------------------===//
 
-/// What the toy model writes for each message: its content alone.
+/// The toy model's form of each message: its content alone.
 constexpr const char *bareTemplate =
     "{% for m in messages %}{{ m.content }}{% endfor %}";
 

@@ -292,7 +292,7 @@ TEST_F(CommandsTest, PerplexityRefusesWhatItCannotScore) {
 
 TEST_F(CommandsTest, BenchPrintsOneObject) {
   toy::ToyPlanFile longer([](toy::ToyPlan &toy) {
-    toy.plan.context = 32; // The same number of pages.
+    toy.plan.context = 32; // The number of pages is the same.
   });
   model = *Model::load(longer.path(), {.threads = 2});
   const absl::Status status = benchCommand(

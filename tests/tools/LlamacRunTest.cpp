@@ -180,7 +180,7 @@ TEST_F(LlamacRunTest, WritesLogits) {
 }
 
 #ifdef NDEBUG
-// What a machine that only runs plans needs.
+// A machine that only runs plans needs no more than this binary.
 TEST(LlamacRunBinaryTest, IsSmall) {
   EXPECT_LT(std::filesystem::file_size(LLAMAC_RUN), 10'000'000u);
 }

@@ -73,7 +73,7 @@ TEST_F(CachedObjects, TheSameUnitIsCompiledOnce) {
   std::filesystem::rename(first, folder.path("first"));
   compile(job("other words"));
   ASSERT_EQ(files().size(), 1u);
-  // What is cached for the first is now the object of the other.
+  // The first's place in the cache now has the object of the other.
   std::filesystem::rename(files().front(), first);
   EXPECT_THAT(compile(job("first words")), HasSubstr("other words"));
 }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What codegen/cpu/kernels/amx.h does with tiles, by the operations that
-// Intel's manual gives for TILELOADD, TDPBSUD and TILESTORED: bytes of a tile
-// are addressed by row and column, and a tile of weights has the four k of a
-// column adjacent. Included there, in namespace llamac::cpu.
+// A model of what codegen/cpu/kernels/amx.h does with tiles, by the operations
+// that Intel's manual gives for TILELOADD, TDPBSUD and TILESTORED: bytes of a
+// tile are addressed by row and column, and a tile of weights has the four k of
+// a column adjacent. Included there, in namespace llamac::cpu.
 //
 //===----------------------------------------------------------------------===//
 

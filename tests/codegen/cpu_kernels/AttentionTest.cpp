@@ -209,7 +209,7 @@ protected:
   cpu::AttentionConfig config = cpu::cases::attention(c.heads, kv);
   long width = c.heads * c.headSize;
 
-  // As `config` says.
+  // The result that `config` asks for.
   std::vector<double> expected(const Cache &cache, const float *q,
                                long sequence, long position) const {
     std::vector<double> out(width);
@@ -459,7 +459,7 @@ TEST_P(Attention, RopeRotatesPairsAndAppendsToThePage) {
   double rounding = kv.format == cpu::KvFormat::F32   ? 1e-6
                     : kv.format == cpu::KvFormat::F16 ? 0x1p-11
                                                       : 0x1p-8;
-  // What element d of a head may be off, whose elements `of` gives.
+  // The bound on element d of a head, whose elements `of` gives.
   auto bound = [&](const auto &of, long d) {
     if (kv.format != cpu::KvFormat::Q8_0)
       return rounding * std::abs(of(d)) + 1e-6;

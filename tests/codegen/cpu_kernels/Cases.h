@@ -78,7 +78,7 @@
   CASE(IQ4_XS, 17, 512)                                                        \
   CASE(MXFP4, 33, 96)                                                          \
   LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)
-/// The same with activations in f32: gemv_exact_* and so on.
+/// Cases with activations in f32: gemv_exact_* and so on.
 #define LLAMAC_EXACT_MATMUL_CASES(CASE)                                        \
   CASE(Q8_0, 17, 96)                                                           \
   CASE(Q4_1, 100, 576)                                                         \
@@ -134,7 +134,7 @@ constexpr MatmulConfig matmul(PanelFormat format, long outputs, long depth,
           .exact = exact};
 }
 
-/// Of one of `parts` parts of `depth`.
+/// The config for one of `parts` parts of `depth`.
 constexpr MatmulConfig leavesOfPart(PanelFormat format, long outputs,
                                     long depth, long parts) {
   MatmulConfig config = matmul(format, outputs, depth / parts, 1);

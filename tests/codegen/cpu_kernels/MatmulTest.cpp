@@ -343,7 +343,8 @@ protected:
 };
 } // namespace
 
-// Of one, two and eight ranks: what a leaf gives depends on nothing else.
+// One, two and eight ranks give the same: the result of a leaf depends on
+// nothing else.
 TEST_P(Leaves, OfAnyPartsAreTheSameTree) {
   const std::vector<float> whole = ofParts("gemm", rows, 1);
   EXPECT_EQ(whole, ofParts("gemm", rows, 2));

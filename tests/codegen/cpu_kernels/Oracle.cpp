@@ -120,7 +120,7 @@ static void unpackSixBits(const uint8_t *packed, int part, int &scale,
   minimum = packed[part + 4] / 16 + packed[part] / 64 * 16;
 }
 
-// Of element i of 32 in the four bits of IQ4_NL.
+// The value of element i of 32 in the four bits of IQ4_NL.
 static double iq4ValueOf(const uint8_t *nibbles, int i) {
   static const int values[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};

@@ -90,8 +90,8 @@ TEST_P(Rowwise, GatherCopiesIndices) {
   EXPECT_EQ(out, (std::vector<int>{7, 0x7fa00001, 0x7fa00001, -1}));
 }
 
-// What a rank adds to the rows that others have changes no bit of them, of a
-// zero's sign neither.
+// A rank that adds to the rows of others changes no bit of them, nor the sign
+// of a zero.
 TEST_P(Rowwise, EmbeddingOfOtherRanksChangesNoSum) {
   const std::vector<int> tokens = {3, 4, 8}, rank = {1};
   const AlignedBytes table(packedBytes(DataType::F32, 4, 8));

@@ -13,8 +13,8 @@
 namespace llamac {
 namespace {
 
-/// Of a product with 8192 x 8192 weights of two bytes on an H100, which moves
-/// 3.4 MB in its latency; 132 multiprocessors.
+/// The predicted time of a product with 8192 x 8192 weights of two bytes on an
+/// H100, which moves 3.4 MB in its latency; 132 multiprocessors.
 double secondsOf(const TileModel &tiles, int64_t blocks, int64_t rows) {
   return predictedSeconds(tiles, blocks,
                           {.weightBytes = 128 << 20, .flops = rows << 27},

@@ -41,7 +41,7 @@ private:
 /// where it finds none.
 int numberIn(const std::string &source, const std::string &pattern);
 
-/// What NVRTC takes: `text`, the source of `kernel`, and every header.
+/// The input of NVRTC: `text`, the source of `kernel`, and every header.
 CudaSource cudaSource(const std::string &kernel, const std::string &text);
 
 } // namespace llamac

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What codegen/device/chain.cuh asks of every kernel, read off the source that
-// is emitted for published shapes and the launches of their plans; and whether
-// the kernels of a step of decode leave space for the next one.
+// Checks of what codegen/device/chain.cuh asks of every kernel, read off the
+// source that is emitted for published shapes and the launches of their plans;
+// and whether the kernels of a step of decode leave space for the next one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,10 +38,10 @@ namespace {
 // The rules
 //===----------------------------------------------------------------------===//
 
-/// What a plan says of a kernel.
+/// A plan's record of a kernel.
 struct KernelUse {
   std::set<size_t> weights; ///< Parameters that are one in every launch.
-  std::set<bool> dependent; ///< What its launches are.
+  std::set<bool> dependent; ///< Whether its launches are dependent.
   size_t operands = 0;      ///< Parameters before the maps.
   std::vector<size_t> maps; ///< The operands that have one, map by map.
 };
@@ -67,7 +67,7 @@ std::map<std::string, KernelUse> usesOf(mlir::ModuleOp module) {
   return uses;
 }
 
-/// What of the rules the source of `kernel` breaks; empty when nothing.
+/// The rule that the source of `kernel` breaks; empty when none.
 std::string brokenRule(const std::string &source, const std::string &kernel,
                        const KernelUse &use) {
   // The file's last function is the kernel. Tensor maps among its parameters

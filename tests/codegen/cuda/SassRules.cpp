@@ -18,12 +18,13 @@
 namespace llamac {
 
 namespace {
-/// What the machine code of some kernels has: those whose name begins with
-/// `name` and whose source has `text`.
+/// Instructions that the machine code of some kernels has: kernels whose name
+/// begins with `name` and whose source has `text`.
 struct Family {
   const char *name;
   const char *text;
-  const char *product; ///< What multiplies, in a loop; null: any.
+  const char *product; ///< The instruction that multiplies, in a loop; null:
+                       ///< any.
   const char *copies;  ///< How weights, or keys and values, come.
   const char *ahead;   ///< Asks L2 for what comes later, from sm_90 on.
 };

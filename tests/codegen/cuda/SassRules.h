@@ -13,7 +13,7 @@
 
 namespace llamac {
 
-/// What of the rules `kernel` breaks, a line for each; empty when nothing. Its
+/// The rules that `kernel` breaks, a line for each; empty when nothing. Its
 /// family is read off its name, the rows of a product off its source.
 std::string brokenSassRules(const std::string &kernel,
                             const std::string &source, const Sass &sass);

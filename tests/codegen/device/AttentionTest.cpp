@@ -246,7 +246,7 @@ TEST_P(AttentionTest, ANanShowsAndStaysInItsHead) {
   for (const Form form : forms) {
     const std::vector<float> before = attend(form, queries, q, pool);
     std::vector<float> spoilt = q;
-    spoilt[head - 1] = NAN; // Of head 0.
+    spoilt[head - 1] = NAN; // Head 0 has it.
     const std::vector<float> after = attend(form, queries, spoilt, pool);
     for (int64_t i = 0; i < config.heads * head; ++i)
       ASSERT_TRUE(i < head ? std::isnan(after[i]) : after[i] == before[i])

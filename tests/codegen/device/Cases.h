@@ -17,7 +17,7 @@
 
 namespace llamac::cuda {
 
-/// What of a model and a plan decides its kernels.
+/// The parts of a model and a plan that decide its kernels.
 struct ModelCase {
   WeightFormat format;
   KvFormat kvFormat;
@@ -27,9 +27,9 @@ struct ModelCase {
   long headSize;
   long hidden;
   long vocabulary;
-  int maxRows;  ///< Of gemv.
+  int maxRows;  ///< Rows of gemv.
   long context; ///< Tokens of a sequence.
-  int tileRows; ///< Of gemm.
+  int tileRows; ///< Rows of a tile of gemm.
   int splits = 16;
   int minSplitTokens = 256;
 };
@@ -63,7 +63,8 @@ constexpr AttentionConfig attention(const ModelCase &model) {
           .maxRows = 512};
 }
 
-/// What unpacks blocks has registers for fewer chunks beside many sums.
+/// A kernel that unpacks blocks has registers for fewer chunks beside many
+/// sums.
 constexpr int gemvUnroll(const ModelCase &model, int weights) {
   const int sums = model.maxRows * weights;
   if (hasScales(model.format))

@@ -192,7 +192,7 @@ CudaSource source() {
   return source;
 }
 
-/// What is wrong with a program on an architecture; empty when nothing is.
+/// The faults of a program on an architecture; empty when nothing is.
 std::string problems(const CompileLogs &logs, const Program &program,
                      const GpuSpec &gpu) {
   std::vector<std::string> options = {

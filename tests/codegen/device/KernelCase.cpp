@@ -152,7 +152,7 @@ static double halfAt(const uint8_t *at) {
   return f16ToF32(bits);
 }
 
-/// What is added to d q in row `row` and column `k`.
+/// The offset that is added to d q in row `row` and column `k`.
 static double offsetOf(WeightFormat format, int64_t depth,
                        const uint8_t *packed, int64_t row, int64_t k) {
   const ScaleCoding coding = infoOf(format).scales;

@@ -29,7 +29,7 @@ namespace llamac::cuda {
 
 struct SmallModel {
   const char *name;
-  DataType type; ///< Of the weights, as they are stored.
+  DataType type; ///< Stored type of the weights.
   ModelCase model;
 };
 
@@ -57,7 +57,8 @@ struct Matrix {
 struct Sum {
   double value = 0;
   double magnitude = 0;
-  double parts = 0; ///< The same with Matrix::parts in place of the weights.
+  double parts = 0; ///< The magnitude with Matrix::parts in place of the
+                    ///< weights.
 };
 
 class KernelCaseTest : public testing::TestWithParam<KernelCase> {

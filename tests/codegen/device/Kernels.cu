@@ -97,7 +97,7 @@ constexpr KvConfig cache = cases::kv(model);
   }
 
 #if LLAMAC_HAS_SM90
-/// What is emitted for a stream, in the form of the other products.
+/// The code that is emitted for a stream, in the form of the other products.
 template <StreamConfig config, class Rows, class Epilogue, int count>
 LLAMAC_DEVICE void stream(int rows, const Rows &input,
                           const void *const (&weights)[count],
@@ -119,7 +119,7 @@ LLAMAC_PRODUCTS(stream, Stream)
 #endif
 LLAMAC_PRODUCTS(gemv, Gemv)
 
-/// What gemm takes its input in.
+/// The type of gemm's input.
 using GemmRow = ChooseType<hasScales(model.format), LaneBFloat16, BFloat16>;
 
 constexpr auto gemmQkv = cases::qkvGemm(model);
@@ -157,8 +157,8 @@ LLAMAC_KERNEL(gemm_head, launchShape(gemmHead))
 }
 
 #if LLAMAC_HAS_SM90A
-/// What is emitted for a product by wgmma, of an input that is normalised where
-/// it is made. Maps follow the operands.
+/// The code that is emitted for a product by wgmma, of an input that is
+/// normalised where it is made. Maps follow the operands.
 template <WgmmaConfig config, class Epilogue, int count>
 LLAMAC_DEVICE void wgmma(int rows, const TensorMap &input,
                          const WgmmaWeight (&weights)[count],

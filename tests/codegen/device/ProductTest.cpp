@@ -88,7 +88,7 @@ protected:
     return launchShape(cases::gemm(model, outputs, depth, weights));
   }
 
-  /// Of the input, operand 0, and the weights behind it.
+  /// The maps of the input, operand 0, and of the weights behind it.
   std::vector<MapShape> maps(const Family &family, int64_t outputs,
                              int64_t depth, int weights = 1) const {
     if (!family.isWgmma())
@@ -158,7 +158,8 @@ TEST_P(ProductTest, MultipliesSiluOfOneProductByTheOther) {
       const std::vector<float> x = floats(rows * model.width, 3);
       DeviceBytes input = inputOf(family, x, model.width, &gain), norm(gain);
       DeviceBytes gates(w1.packed), ups(w3.packed);
-      const bool rounds = family.isRounded(); // As a prompt's is emitted.
+      const bool rounds = family.isRounded(); // A prompt's product is emitted
+                                              // like this.
       DeviceBytes out(rows * model.hidden *
                       (rounds ? sizeof(uint16_t) : sizeof(float)));
       run(std::string(family.name) + "_up",

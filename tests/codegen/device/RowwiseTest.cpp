@@ -116,7 +116,7 @@ TEST_P(RowwiseTest, EmbedsAndMakesTheCosSinCacheInOneLaunch) {
   run("embed_with_cos_sin", rowwiseShape(), ids.size(),
       {reads(tokens), reads(packed), reads(positions), reads(frequencies),
        writes(x), writes(cosSin)});
-  // The same bits as those of the two launches.
+  // The two launches give the same bits.
   DeviceBytes alone(x.size()), table2(cosSin.size());
   run("embed_tokens", rowwiseShape(), ids.size(),
       {reads(tokens), reads(packed), writes(alone)});

@@ -50,8 +50,8 @@ private:
   size_t bytes;
 };
 
-/// What an operand is to a launch, which the checker holds the kernel to: it
-/// may not write an input, nor read what it has not written of an output.
+/// The role of an operand in a launch, which the checker holds the kernel to:
+/// it may not write an input, nor read what it has not written of an output.
 enum class Contents { Input, Output, InPlace };
 
 struct Operand {

@@ -125,7 +125,7 @@ std::optional<int> expectedToken(absl::Span<const float> logits,
   });
   if (draw.temperature == 0)
     return order[0];
-  std::vector<double> sums(order.size()); // Of the first tokens' weights.
+  std::vector<double> sums(order.size()); // Sums of the first tokens' weights.
   std::transform(order.begin(), order.end(), sums.begin(), [&](int id) {
     return std::exp((double{logits[id]} - logits[order[0]]) / draw.temperature);
   });
@@ -216,7 +216,8 @@ TEST_P(SamplingTest, EqualLogitsStandInOrderOfTheirIds) {
   }
   EXPECT_EQ(tokens(rows, draws),
             std::vector<int>(std::begin(ids), std::end(ids)));
-  // Of the first four of them; of the first two, which reach a share of 1 / 5.
+  // The first four of them may be drawn; then the first two, which reach a
+  // share of 1 / 5.
   EXPECT_EQ(token(logits, {0.7f, 4, 1, 0xffffffff}), 33);
   EXPECT_EQ(token(logits, {0.7f, 0, 0.2f, 0xffffffff}), 31);
   EXPECT_EQ(token(logits, {0.7f, 4, 0.2f, 0xffffffff}), 3);

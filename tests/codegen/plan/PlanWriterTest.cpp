@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a failed or killed writer leaves behind.
+// These tests look at the files that a failed or killed writer leaves behind.
 //
 //===----------------------------------------------------------------------===//
 

@@ -115,7 +115,7 @@ struct RemarkingPass
   }
 };
 
-/// What RemarkingPass makes of stderr with these options.
+/// The text that RemarkingPass writes to stderr with these options.
 std::string remarksOf(const PassReportOptions &options) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::ScopedDiagnosticHandler rest(&context,

@@ -62,7 +62,7 @@ static void swapGateAndUp(kernel::MatmulOp op) {
   op.getWeightsMutable().assign(weights);
 }
 
-/// What layer 2 appends goes to the cache that layer 0 has appended to.
+/// Layer 2 appends to the cache that layer 0 has appended to.
 static void mistakeLayer(kernel::QkvOp op) {
   if (layerOf(labelOf(op.getLoc())) != 2)
     return;

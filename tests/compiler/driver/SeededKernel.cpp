@@ -52,7 +52,7 @@ public:
 struct Fault {
   std::string name;
   void (*plant)(Source &);
-  std::string approximateExp = ""; ///< Of the plan.
+  std::string approximateExp = ""; ///< The plan's --approximate-exp.
   int64_t sparsifyTopK = 0;
 };
 

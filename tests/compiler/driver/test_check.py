@@ -143,7 +143,7 @@ class SmallModels(support.TestCase):
 class Kernels(support.TestCase):
     """Every launch of a plan against the reference."""
 
-    # By heads for each key and value head, and the size of a head.
+    # Configs by heads for each key and value head, and the size of a head.
     CONFIGS = {
         (1, 16): Config(192, 3, 12, 12, vocab=501, multiple_of=64, theta=10000.0),
         (3, 16): Config(192, 3, 12, 4, vocab=501, tied=True, multiple_of=64),

@@ -34,7 +34,7 @@ protected:
   virtual absl::Status readWeight(const Weight &weight, int64_t first,
                                   int64_t count, float *out) = 0;
 
-  /// What happens to a module that was parsed before it runs.
+  /// Changes a module that was parsed before it runs.
   virtual void prepare(mlir::ModuleOp parsed) {}
 
   /// Runs `func.func @f(parameters) -> results { body }`.

@@ -118,8 +118,8 @@ TEST_F(KernelOpsTest, SampleDrawsByTheWeightsOfTheFirstTokens) {
   // At half the temperature they weigh 25, 4, 4 and 1 of 34.
   EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.73)), ElementsAre(2));
   EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.74)), ElementsAre(1));
-  // Of the first two; of the fewest that weigh 8 of 10; of those that weigh
-  // 5.2 of the first three's 9.
+  // The draws are among the first two; the fewest that weigh 8 of 10; those
+  // that weigh 5.2 of the first three's 9.
   EXPECT_THAT(sample(draw(1, 2, 1, 0.99)), ElementsAre(1));
   EXPECT_THAT(sample(draw(1, 0, 0.8f, 0.99)), ElementsAre(3));
   EXPECT_THAT(sample(draw(1, 3, 0.58f, 0.99)), ElementsAre(1));

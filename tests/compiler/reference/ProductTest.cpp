@@ -45,7 +45,7 @@ TEST(ProductTest, EveryVariantIsRightForSizesThatItsTilesDoNotDivide) {
             EXPECT_NEAR(out[n * 13 + m], expected, 2e-6 * std::sqrt(size))
                 << size << " terms, row " << n << ", column " << m;
           }
-          // What lies between the rows of the result is not touched.
+          // Memory between the rows of the result is not touched.
           EXPECT_EQ(out[n * 13 + 11], -1.0f);
           EXPECT_EQ(out[n * 13 + 12], -1.0f);
         }

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What must not depend on how a sequence is cut into steps, on its neighbours
-// or on where weights are kept. The numbers themselves are checked against
-// numpy (test_reference.py).
+// The results must not depend on how a sequence is cut into steps, on its
+// neighbours or on where weights are kept. The numbers themselves are checked
+// against numpy (test_reference.py).
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,7 +116,7 @@ TEST_F(ReferenceModelTest, SequencesDoNotSeeEachOther) {
   auto model = create();
   std::vector<float> alone = step(*model, tokens, positions, zeros);
   model->reset();
-  // The same sequence, numbered 9, row by row beside another one.
+  // Now the sequence is numbered 9, row by row beside another one.
   std::vector<float> beside;
   for (int32_t n = 0; n < 7; ++n) {
     std::vector<float> rows = step(*model, {60 + n, tokens[n]}, {n, n}, {2, 9});

@@ -87,7 +87,7 @@ TEST(SourceJson, HasTheFilesThatWereJoined) {
                             {"name": "b.cu", "text": "int b;\n"}])"));
 }
 
-/// What is read of a file with `text`.
+/// The data that is read from a file with `text`.
 absl::StatusOr<Json> measured(const std::string &text) {
   const std::string path = testing::TempDir() + "measured.json";
   std::ofstream(path) << text;

@@ -92,7 +92,7 @@ absl::Status Meter::finish(const char *kernel) {
       device.driver().cuStreamSynchronize(device.stream()), kernel);
 }
 
-/// Of the input; what is written comes on top.
+/// Bandwidth of the input; the output comes on top.
 absl::StatusOr<double> Meter::bytesPerSecond(const char *kernel, int passes) {
   const cuda::Function function = kernels->find(kernel);
   if (!function)

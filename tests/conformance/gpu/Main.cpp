@@ -38,9 +38,11 @@ using namespace llamac::conformance;
 namespace {
 
 struct Options {
-  bool bandwidth = false; ///< Of `mebibytes`, in place of the suite.
+  bool bandwidth = false; ///< Measures bandwidth over `mebibytes`, in place of
+                          ///< the suite.
   bool compile = false;   ///< Compiles `plans`, in place of the suite.
-  bool rows = false;      ///< Of the plan `plans`, in place of the suite.
+  bool rows = false;      ///< Compares rows of the plan `plans`, in place of
+                          ///< the suite.
   int requests = 0;       ///< For these rows.
   bool batchInvariant = true;
   int mebibytes = 0;

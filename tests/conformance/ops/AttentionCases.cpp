@@ -75,7 +75,7 @@ static std::vector<double> noRotation(const Model &model) {
   return std::vector<double>(model.headSize / 2, 0.0);
 }
 
-/// Of theta = 100, so that few positions rotate the slow pairs too.
+/// Frequencies of theta = 100, so that few positions rotate the slow pairs too.
 static std::vector<double> someRotation(const Model &model) {
   std::vector<double> frequencies;
   frequencies.reserve(model.headSize / 2);
@@ -110,7 +110,7 @@ static std::string attentionText(const Model &model, const std::string &name,
       rows, rows, name);
 }
 
-/// What follows the tensors in the type of an op that appends.
+/// The text after the tensors in the type of an op that appends.
 static std::string appendTypes(const Model &model) {
   return absl::StrCat(", tensor<?x", model.headSize / 2,
                       "x2xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> (",
@@ -178,8 +178,8 @@ static std::shared_ptr<Program> exactProgram(const Model &model,
   return program;
 }
 
-/// The same with rope_append and no products; where `norm` is not 0, query and
-/// key are normalised by parts of `norm` heads.
+/// The program with rope_append and no products; where `norm` is not 0, query
+/// and key are normalised by parts of `norm` heads.
 static std::shared_ptr<Program> appendProgram(const Model &model, bool attends,
                                               int64_t norm) {
   const std::string name = absl::StrCat(
@@ -192,7 +192,7 @@ static std::shared_ptr<Program> appendProgram(const Model &model, bool attends,
   const std::string kvRows = rowsText(model.kvWidth());
   std::string types = appendTypes(model);
   if (norm) {
-    // Of the key at most all of it.
+    // A part of the key is at most all of it.
     const int64_t query = norm * model.headSize;
     const int64_t key = std::min(query, model.kvWidth());
     program->weights = {vectorWeight("queryGain", normalFloats(query, 31)),
@@ -637,7 +637,7 @@ qkvProductsProgram(const std::array<DataType, 3> &types, int part,
 
 static void addQkvProducts(std::vector<OpCase> &cases) {
   constexpr int64_t width = 96;
-  // Of one type GPUs make them as one stream.
+  // GPUs make the three as one stream where they have one type.
   for (const std::array<DataType, 3> &types :
        {std::array{DataType::BF16, DataType::BF16, DataType::BF16},
         std::array{DataType::Q8_0, DataType::BF16, DataType::F16}})
@@ -692,7 +692,7 @@ static void addQkv(std::vector<OpCase> &cases, const Model &model,
 }
 
 void addAttentionCases(std::vector<OpCase> &cases) {
-  // Of each head size a group of its own kind; the products before attention
+  // Each head size has a group of its own kind; the products before attention
   // cost the square of the width, so heads are few.
   const Model models[] = {
       {"gqa2_h16", 4, 2, 16, 640},

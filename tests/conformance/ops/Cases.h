@@ -20,7 +20,7 @@ struct OpCase {
   std::string name; ///< Letters, digits and underscores.
   std::shared_ptr<const Program> program;
   std::vector<Step> steps;
-  /// By step and row.
+  /// The expected rows by step and row.
   std::function<std::vector<std::vector<ExpectedRow>>(const Numerics &)>
       expected;
   /// Whether another case differs from it in values alone: all accesses to

@@ -19,7 +19,7 @@ namespace llamac::conformance {
 
 namespace {
 
-/// What a product does besides multiplying.
+/// The work of a product besides multiplying.
 enum class Epilogue {
   Plain,    ///< out = W x
   Residual, ///< out = W x + residual
@@ -32,7 +32,8 @@ struct Product {
   DataType type;
   int64_t outputs;
   int64_t depth;
-  const char *suffix = ""; ///< Of the name, where the rest is not enough.
+  const char *suffix = ""; ///< Suffix of the name, where the rest is not
+                           ///< enough.
   int64_t leaves = 1;
 };
 
@@ -67,7 +68,7 @@ static std::shared_ptr<Program> productProgram(const Product &product) {
   program->model = plainModel();
   const bool hasLeaves = product.leaves != 1;
   if (hasLeaves)
-    program->model.name = "leaves"; // That some devices do not take.
+    program->model.name = "leaves"; // Some devices do not take these.
   program->inputs = {{"x", product.depth}};
   program->outType = rowsText(product.outputs);
   program->outWidth = product.outputs;
@@ -149,7 +150,7 @@ static void addProduct(std::vector<OpCase> &cases, const Product &product,
                        const std::vector<int64_t> &rowCounts) {
   const auto program = productProgram(product);
   const int64_t depth = product.depth;
-  // What is normalised is on no grid.
+  // Normalised numbers are on no grid.
   const Activations kind =
       product.norm ? Activations::Normal : Activations::Grid;
   auto inputs = [&](int64_t rows, uint32_t seed) {

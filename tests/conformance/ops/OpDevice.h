@@ -23,23 +23,24 @@ namespace llamac::conformance {
 /// How exact a device is. Errors are shares of the value, at most; what they
 /// are by dtype and why stands with each row of opDevices().
 struct Numerics {
-  /// Of a weight of this type as the kernels for steps of `rows` rows have it.
+  /// Error of a weight of this type as the kernels for steps of `rows` rows
+  /// have it.
   double (*weightError)(DataType type, int64_t rows);
-  /// Of an activation that is multiplied by such weights.
+  /// Error of an activation that is multiplied by such weights.
   double (*activationError)(DataType type, int64_t rows);
   /// Whether activations are rounded to 8 bits in blocks of 32 instead.
   bool (*roundsToInt8)(DataType type);
-  /// Of a key or value in the cache.
+  /// Error of a key or value in the cache.
   double (*cacheError)(const Model &model);
   /// Elements of a head's key or value that the cache rounds together instead,
   /// to steps of the largest over 127, which is rounded to bf16; 0 for none.
   int64_t (*cacheBlock)(const Model &model);
-  /// Of an element of a query in attention, of the largest of its head.
+  /// Error of an element of a query in attention, relative to the largest of
+  /// its head.
   double (*queryError)(const Model &model);
-  /// Of a query, and of a softmax weight, in steps of attention.
+  /// Error of a query, and of a softmax weight, in steps of attention.
   double (*softmaxError)(const Model &model);
-  /// Of a softmax weight as a share of the largest: how small one may be and
-  /// still count.
+  /// The smallest softmax weight that still counts, as a share of the largest.
   double (*softmaxFloor)(const Model &model);
   /// Whether the rows of one sequence in a step are taken together, so that a
   /// value that is not finite, of a later row, may show in the earlier ones.

@@ -118,7 +118,7 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
   for (const OpDeviceRow &row : devices) {
     auto loader = std::make_shared<Loader>(row);
     for (const OpCase &test : opCases()) {
-      // What the device notes of accesses takes as much memory again.
+      // A device's record of accesses takes as much memory again.
       if (row.seesAccesses && (test.isVariant || test.isLarge))
         continue;
       testing::RegisterTest(("Conformance/" + row.name).c_str(),
@@ -127,8 +127,8 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
                               return new OpTest(loader, test);
                             });
     }
-    // Of row counts that have the same kernel on every target: who has that of
-    // the first has that of the second.
+    // Pairs of row counts that have the same kernel on every target: a device
+    // with the kernel of the first has that of the second.
     static constexpr struct {
       const char *many, *few;
     } pairs[] = {

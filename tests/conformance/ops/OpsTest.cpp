@@ -52,8 +52,8 @@ TEST(ConformanceCases, AreRunOnEveryDeviceByCtest) {
   EXPECT_EQ(absl::StrJoin(names, " "), LLAMAC_CONFORMANCE_DEVICES);
 }
 
-// What a wrong kernel would give, as far as a wrong op of the interpreter gives
-// it, is out of the bounds of every device.
+// The results of a wrong op of the interpreter, which stands for a wrong
+// kernel, are out of the bounds of every device.
 TEST(ConformanceCases, FindAWrongOp) {
   static constexpr struct {
     const char *name;

@@ -49,7 +49,7 @@ private:
   std::unique_ptr<LoadedCode> code;
   std::vector<std::unique_ptr<Buffer>> weights;
   std::unique_ptr<Buffer> arena, pool, counters, exchange;
-  std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
+  std::vector<std::unique_ptr<Buffer>> inputs; ///< Inputs by schema::InputRole.
   bool oneByOne = false;                       ///< How the last step ran.
 };
 
@@ -84,7 +84,7 @@ absl::Status PlanPrograms::load(const Model &model,
   return absl::OkStatus();
 }
 
-/// What no step has written is a NaN in every format.
+/// Memory that no step has written is a NaN in every format.
 static std::vector<uint8_t> noNumbers(uint64_t bytes) {
   return std::vector<uint8_t>(bytes, 0xff);
 }

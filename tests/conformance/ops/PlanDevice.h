@@ -14,7 +14,7 @@
 
 namespace llamac::conformance {
 
-/// What runs the plans of a library.
+/// Runs the plans of a library.
 struct PlanRunner {
   std::shared_ptr<PlanLibrary> library;
   std::function<absl::StatusOr<std::shared_ptr<Device>>()> device;
@@ -37,7 +37,7 @@ loadBy(PlanRunner runner);
 /// 8.
 double cacheRounding(const Model &model);
 
-/// What every device that runs the cuda target's kernels has in common.
+/// The common part of every device that runs the cuda target's kernels.
 OpDeviceRow cudaRow(const std::string &name, PlanRunner runner);
 
 } // namespace llamac::conformance

@@ -19,7 +19,8 @@ struct MadePlan {
   using Places = std::map<std::string, uint64_t>;
 
   std::string path;
-  std::map<std::string, Places> inputs;        ///< By the plan's program.
+  std::map<std::string, Places> inputs;        ///< Inputs by the plan's
+                                               ///< program.
   std::map<std::string, std::string> programs; ///< The one it was made from.
 };
 

@@ -62,7 +62,7 @@ Step stepOf(int64_t rows) {
   return step;
 }
 
-/// As IR names the type of an element.
+/// The name of an element's type in the IR.
 static std::string elementText(DataType type) {
   const std::string name(dataTypeName(type));
   return dataTypeInfo(type).blockElements == 1
@@ -81,7 +81,7 @@ std::string rowsText(int64_t width) {
   return absl::StrCat("tensor<?x", width, "xf32>");
 }
 
-/// What stands behind the name of a weight, by which a rank knows its part.
+/// The text after the name of a weight, by which a rank knows its part.
 static std::string shardText(const StoredWeight &weight) {
   return weight.parts == 1
              ? ""

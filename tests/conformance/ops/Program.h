@@ -30,8 +30,8 @@ namespace llamac::conformance {
 /// How a cache holds keys and values, where a device can choose; else in fp16.
 enum class CacheFormat { F16, BF16, Q8_0 };
 
-/// What programs share: the layout of the cache. Programs of one model are
-/// compiled together.
+/// Programs share the layout of the cache. Programs of one model are compiled
+/// together.
 struct Model {
   std::string name;
   int64_t heads;
@@ -40,7 +40,8 @@ struct Model {
   int64_t context; ///< Tokens of a sequence.
   CacheFormat cache = CacheFormat::F16;
   int64_t window = 0; ///< Keys that a row sees, its own included; 0: all.
-  int64_t ranks = 1;  ///< That run its programs, each on all of the inputs.
+  int64_t ranks = 1;  ///< Ranks that run its programs, each on all of the
+                      ///< inputs.
 
   int64_t queryWidth() const { return heads * headSize; }
   int64_t kvWidth() const { return kvHeads * headSize; }
@@ -81,7 +82,7 @@ struct ProgramInput {
 };
 
 struct Program {
-  std::string name; ///< Of all programs.
+  std::string name; ///< A name that no other program has.
   Model model;
   std::vector<ProgramInput> inputs;
   std::vector<StoredWeight> weights;
@@ -89,7 +90,7 @@ struct Program {
   /// and the weights by their names, and %rank where there are several. They
   /// define %out, and %newKv where `appends` is set. !kv is the cache's type.
   std::string body;
-  std::string outType;  ///< Of %out: "tensor<?x64xf32>".
+  std::string outType;  ///< Type of %out: "tensor<?x64xf32>".
   int64_t outWidth;     ///< Its numbers in a row.
   bool appends = false; ///< Whether the cache is changed.
   /// Whether the body gives %tokens, chosen by %draws; they are the result
@@ -108,7 +109,7 @@ struct Program {
 struct Step {
   std::vector<int32_t> tokens, positions, sequences;
   std::vector<int32_t> wanted;       ///< Rows.
-  std::vector<SamplingParams> draws; ///< Of the wanted rows.
+  std::vector<SamplingParams> draws; ///< Sampling params of the logits rows.
   std::map<std::string, std::vector<float>> inputs;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }

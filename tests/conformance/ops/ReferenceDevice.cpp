@@ -62,11 +62,12 @@ private:
   Model model;
   std::unique_ptr<MLIRContext> context;
   OwningOpRef<ModuleOp> module;
-  std::map<std::string, const StoredWeight *> stores; ///< By their full names.
+  std::map<std::string, const StoredWeight *> stores; ///< Weights by their full
+                                                      ///< names.
   std::map<std::string, reference::Interpreter> interpreters;
   reference::WeightStore weights;
   reference::Parallel parallel{1};
-  std::vector<reference::ValuePtr> states; ///< By rank.
+  std::vector<reference::ValuePtr> states; ///< States by rank.
 };
 
 } // namespace

@@ -206,7 +206,7 @@ static void addRankCases(std::vector<OpCase> &cases) {
 // Norm
 //===----------------------------------------------------------------------===//
 
-/// Of rows, or of their parts of `size`; `adds`: to a residual.
+/// RMSNorm of rows, or of their parts of `size`; `adds`: to a residual.
 static std::shared_ptr<Program> normProgram(int64_t width, int64_t size,
                                             bool adds) {
   const std::string name = absl::StrCat(
@@ -308,7 +308,7 @@ struct Pointwise {
   const char *name;
   const char *region;
   double (*compute)(double a, double b);
-  double error;          ///< Of the result, by magnitude.
+  double error;          ///< Error of the result, relative to its magnitude.
   bool isVector = false; ///< Whether the second operand is one row for all.
 };
 
@@ -330,7 +330,7 @@ static OpCase pointwiseCase(const std::string &name,
     for (size_t i = 0; i < a.size(); ++i) {
       const double x = a[i], y = function.isVector ? vector[i % width] : b[i];
       const double value = function.compute(x, y);
-      // What the operands multiply may be flushed.
+      // Products of the operands may be flushed.
       rows[i / width].push_back({value, function.error * std::abs(value) +
                                             flushError * std::abs(x * y)});
     }

@@ -50,7 +50,7 @@ static Expected tokenOf(const std::vector<double> &logits,
     return {static_cast<double>(order[0])};
   if (draw.topK != 0)
     order.resize(std::min<size_t>(order.size(), draw.topK));
-  std::vector<double> sums; // Of the weights up to each token.
+  std::vector<double> sums; // Sums of the weights up to each token.
   sums.reserve(order.size());
   double total = 0;
   for (const int32_t id : order)
@@ -108,7 +108,7 @@ void addSamplingCases(std::vector<OpCase> &cases) {
     const auto rows = static_cast<int64_t>(draws.size());
     cases.push_back(sampleCase(absl::StrCat(name, "_draws"), program,
                                normalFloats(rows * vocabulary, 92, 2), draws));
-    // Of equal logits the smaller id is first.
+    // The smaller id of equal logits is first.
     std::vector<float> equal(4 * vocabulary, -1.5f);
     cases.push_back(sampleCase(name + "_equal", program, equal,
                                {greedy, {1, 1, 1, 0}, {1, 0, 1, 0}, greedy}));

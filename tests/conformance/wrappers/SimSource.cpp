@@ -30,7 +30,7 @@ public:
 
   absl::StatusOr<Words> run(const WordLaunch &launch, const Words &in,
                             size_t outWords) override {
-    // As a GPU aligns its allocations, for loads of 16 bytes.
+    // Aligned as a GPU aligns its allocations, for loads of 16 bytes.
     struct alignas(256) Block {
       uint32_t words[64];
     };

@@ -256,7 +256,7 @@ static Words relaxedWords(const Words &in) {
   return firstWords(in, 96) + fours + twos + ones;
 }
 
-/// Of lane t's piece of `size` bytes, t % (size + 1) at the end are zero.
+/// Zeroes the last t % (size + 1) bytes of lane t's piece of `size` bytes.
 static Words shrunkPieces(const Words &in, size_t size) {
   Words out = firstWords(in, 8 * size);
   auto *bytes = reinterpret_cast<uint8_t *>(out.data());

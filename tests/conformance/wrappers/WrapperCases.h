@@ -13,10 +13,10 @@
 
 namespace llamac::conformance {
 
-/// What `in` is made of.
+/// The contents of `in`.
 enum class Input {
   Bits,      ///< Any words.
-  Floats,    ///< Of every size, with infinities, zeros and a NaN.
+  Floats,    ///< Floats of every size, with infinities, zeros and a NaN.
   Positive,  ///< Floats from 2^-20 to 2^20.
   Bf16Pairs, ///< Small numbers, two a word.
   HalfPairs,
@@ -26,10 +26,10 @@ enum class Input {
 enum class Match {
   Exact, ///< Whatever moves or selects bits, or rounds once.
   Half2, ///< Two halves, exact; a NaN may have either sign.
-  Float, ///< As floats, by 1e-6 of the value: approximations on a GPU, which
+  Float, ///< Floats within 1e-6 of the value: approximations on a GPU, which
          ///< give 0 for what is below 2^-126; NaN matches NaN.
-  Sum,   ///< As floats, by 1e-5, and of what is above 1 by 1e-5 of the value:
-         ///< sums of products in any order.
+  Sum,   ///< Floats within 1e-5, or above 1 within 1e-5 of the value: sums of
+         ///< products in any order.
 };
 
 /// A kernel of Wrappers.cu and what it should give.

@@ -64,8 +64,8 @@ WRAPPER(halvesOfE4m3) {
 }
 #endif
 WRAPPER(floatsOfE4m3ByBits) {
-  // What stands in for that before sm_89: every element, in each of four places
-  // beside any others.
+  // The replacement for that before sm_89: every element, in each of four
+  // places beside any others.
   FOR_EACH for (int place = 0; place < 4; ++place) {
     const uint32_t others = in[i] & ~(0xffu << 8 * place);
     const uint32_t pair =
@@ -199,7 +199,7 @@ WRAPPER(loadsOfWhatIsReadOnce) {
     out[96 + 4 * t + i] = four[i];
 }
 WRAPPER(atomics) {
-  // What each lane gets is open; all of it together is not.
+  // The number that each lane gets is open; all of them together are not.
   const uint32_t first = atomicAddRelaxed(out, 1);
   out[32 + first] = 1;
   syncWarp();
@@ -588,7 +588,7 @@ TIER_WRAPPER(groupTransposedSwizzle32) {
 }
 
 TIER_WRAPPER(registersMoved) {
-  // What one warpgroup gives the other takes.
+  // One warpgroup takes the registers that the other gives.
   uint32_t value = in[threadIdx.x];
   if (threadIdx.x < 128) {
     registersGive<24>();

@@ -56,8 +56,8 @@ static Tokens counted(int32_t first, size_t count) {
   return tokens;
 }
 
-/// What kernels do with the pages: each holds the tokens it was written with, a
-/// key stands for all tokens up to its own.
+/// A model of what kernels do with the pages: each holds the tokens it was
+/// written with, a key stands for all tokens up to its own.
 class Sequences : public PageMemory {
 public:
   Sequences(const schema::KvLayoutT &layout, int64_t pages,
@@ -95,7 +95,7 @@ public:
     return absl::OkStatus();
   }
 
-  /// As an engine does.
+  /// Attaches like an engine.
   int64_t attach(int32_t slot, const Tokens &tokens) {
     const PrefixCacheCounts before = prefixes.counts();
     EXPECT_TRUE(prefixes.load(tokens).ok());
@@ -273,7 +273,7 @@ TEST(PrefixCacheTest, OfTwoPagesWithTheSameKeysOneIsKept) {
   of.cache.close(one);
   of.prefixes.keep(two, counted(10, 8), 8);
   EXPECT_EQ(of.cache.freePages(0), 4);
-  // What a sequence that goes on needs is there, as hasRoom() says.
+  // hasRoom() says that there are the pages for a sequence that goes on.
   EXPECT_TRUE(of.cache.hasRoom({{two, 24}}));
   EXPECT_TRUE(of.cache.reserve({two, 24}).ok());
 }
@@ -407,7 +407,7 @@ static void damage(const std::string &file, uint64_t offset) {
 
 TEST_F(PrefixCacheFileTest, DamagedPagesAreComputedAgainAndThatIsSaid) {
   ASSERT_NO_FATAL_FAILURE(saveAfter(counted(10, 13)));
-  damage(file, 2 * 4096 + 5); // Of the second of three nodes.
+  damage(file, 2 * 4096 + 5); // The second of three nodes is damaged.
   {
     Sequences of(allKeys(), 0, file);
     testing::internal::CaptureStderr();
@@ -458,7 +458,7 @@ static int64_t runRandomly(Sequences &of, std::mt19937 &random, int rounds) {
       open.erase(open.begin() + static_cast<ptrdiff_t>(which));
       continue;
     }
-    // Of two tokens, so that many begin alike.
+    // There are two kinds of tokens, so that many sequences begin alike.
     Tokens tokens(1 + random() % 24);
     for (int32_t &token : tokens)
       token = random() % 8 == 0;
@@ -504,8 +504,8 @@ TEST_P(RandomPrefixes, ThatIsSoFromAFileThatMayBeDamagedToo) {
     damaged += of.prefixes.counts().damaged;
     ASSERT_TRUE(of.prefixes.save(20 * of.pageBytes(0)).ok());
     expectAllIsGivenUp(of);
-    // Of a node, whose pages fill no more than a block; the first blocks are
-    // the table's.
+    // A node's pages fill no more than a block; the first blocks are the
+    // table's.
     const uint64_t blocks = std::filesystem::file_size(file) / 4096;
     if (life % 2 == 0 && blocks >= 4)
       damage(file, (2 + random() % (blocks - 2)) * 4096 + random() % 8);

@@ -29,7 +29,7 @@ static std::vector<TokenLogit> sorted(const std::vector<float> &logits) {
   return tokens;
 }
 
-/// Of a normal distribution, every third rounded so that some are equal.
+/// Logits of a normal distribution, every third rounded so that some are equal.
 static std::vector<float> randomLogits(size_t size) {
   std::mt19937 random(static_cast<uint32_t>(size));
   std::normal_distribution<float> normal(0, 4);
@@ -103,7 +103,7 @@ TEST(LogitsMathTest, BucketsHoldAllTokensInOrder) {
         total += weight;
       }
       EXPECT_NEAR(buckets.totalWeight(), total, 1e-12 * total);
-      // Those left are below the least, or have no weight.
+      // The remaining tokens are below the least, or have no weight.
       if (next < all.size())
         EXPECT_TRUE(all[next].logit < least ||
                     std::exp((all[next].logit - all[0].logit) / temperature) ==

@@ -190,7 +190,7 @@ TEST_F(AsyncEngineTest, AnAnswerHasLeftItsPlaceWhenItsCallerIsToldOfItsEnd) {
     std::this_thread::yield();
   EXPECT_EQ(engine->counts().running + engine->counts().waiting, 0);
   EXPECT_EQ(engine->counts().finished, 1);
-  // As many as may run and wait, though the step has not ended.
+  // All that may run and wait are taken, though the step has not ended.
   const auto next = submit(greedy(prompt, 5)), last = submit(greedy(prompt, 5));
   isChecked = true;
   EXPECT_EQ(allOf(*next).tokens, greedyAfter(prompt, 5));

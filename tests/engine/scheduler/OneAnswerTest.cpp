@@ -26,7 +26,7 @@ using toy::ToyPlanFile;
 /// The answer to a request that is alone.
 struct Result {
   std::vector<int32_t> ids;
-  std::vector<std::string> pieces; ///< Of its text.
+  std::vector<std::string> pieces; ///< Pieces of its text.
   AnswerEnd end;
 
   std::string text() const { return absl::StrJoin(pieces, ""); }

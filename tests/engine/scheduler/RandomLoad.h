@@ -36,7 +36,7 @@ struct Load {
   double pages; ///< Share of what all sequences can use.
   bool window = false;
   bool cachesPrefixes = true;
-  int mostTokens = 40; ///< Of an answer.
+  int mostTokens = 40; ///< Tokens of an answer.
   bool kinds = false;  ///< Whether rows differ by their kind.
 };
 
@@ -253,7 +253,7 @@ private:
       if (answer.reason == StopReason::Cancelled && answer.status.ok()) {
         ASSERT_TRUE(of.isCancelled);
         ++cancelled;
-        // As far as it came.
+        // A cancelled answer is right as far as it came.
         if (expected.status.ok()) {
           ASSERT_LE(answer.tokens.size(), expected.tokens.size());
           ASSERT_TRUE(std::equal(answer.tokens.begin(), answer.tokens.end(),
@@ -273,7 +273,7 @@ private:
   }
 
   Load load;
-  int count; ///< Of requests.
+  int count; ///< The number of requests.
   std::unique_ptr<Engine> alone;
   RandomRequests requests;
   std::unique_ptr<Scheduler> scheduler;

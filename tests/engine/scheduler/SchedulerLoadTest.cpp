@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                          .kinds = true}),
     [](const auto &info) { return info.param.name; });
 
-/// What compareRowBits() finds in a toy plan that `change` has made.
+/// The result of compareRowBits() in a toy plan that `change` has made.
 RowBitsReport rowBitsOf(const std::function<void(toy::ToyPlan &)> &change,
                         bool batchInvariant) {
   const toy::ToyPlanFile file(change);

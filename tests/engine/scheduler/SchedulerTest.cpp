@@ -87,7 +87,7 @@ protected:
 
   ToyPlanFile file;
   std::unique_ptr<Scheduler> scheduler;
-  std::deque<std::vector<Got>> got; ///< By request and answer.
+  std::deque<std::vector<Got>> got; ///< Parts by request and answer.
 };
 
 TEST_F(SchedulerTest, RequestsAreAnsweredTogether) {
@@ -472,7 +472,8 @@ TEST_F(SchedulerTest, WhatCanNeverRunIsRefusedWithBothNumbers) {
       refusal(greedy(cleanTokens(10, 5), 4)),
       HasSubstr("at most 12 tokens, for which there are KV pages, got a "
                 "prompt of 10 and 4"));
-  // What fits exactly runs, and without a number as far as it fits.
+  // A request that fits exactly runs, and one without a number as far as it
+  // fits.
   ASSERT_TRUE(submit(greedy(cleanTokens(10, 5, 3), 3)).ok());
   ASSERT_TRUE(submit(greedy(cleanTokens(10, 7, 3), -1)).ok());
   runAll();

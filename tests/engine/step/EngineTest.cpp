@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using toy::cleanTokens;
 using toy::ToyPlanFile;
 
-/// What one call of step() gave: the row and the program that made it.
+/// The result of one call of step(): the row and the program that made it.
 struct Given {
   size_t item;
   int64_t token;
@@ -364,11 +364,11 @@ TEST_P(WindowTest, ASequenceGoesOnFromWhatTheRingStillHas) {
   const std::vector<int> tokens = cleanWindowTokens(30, 5);
   Sequence one = sequence();
   run(one, tokens, {22});
-  // As many are dropped as the largest step has rows.
+  // The largest step has as many rows as are dropped.
   EXPECT_EQ(engine->truncate(one, 14), 14);
   EXPECT_EQ(one.length(), 14);
   run(one, tokens, {8, 2});
-  // What was written first took the place of keys that these tokens see.
+  // The rows written first took the place of keys that these tokens see.
   EXPECT_EQ(engine->truncate(one, 11), 0);
   EXPECT_EQ(one.length(), 0);
   run(one, tokens, {9, 1, 8});

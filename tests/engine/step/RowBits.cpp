@@ -119,7 +119,7 @@ absl::Status RowBits::readStep(const LaunchSite &site, StepMemory &memory) {
 absl::Status RowBits::before(const LaunchSite &site, StepMemory &memory) {
   if (site.launch == 0)
     LLAMAC_RETURN_IF_ERROR(readStep(site, memory));
-  // What stands behind the keys of a page, of whoever had it before, is not
+  // The bytes behind the keys of a page, of whoever had it before, are not
   // theirs.
   const schema::LaunchT &launch =
       *plan.programs[site.program]->launches[site.launch];
@@ -165,8 +165,8 @@ absl::Status RowBits::compareResult(const LaunchSite &site, size_t param,
   const uint64_t rowBytes = resultRowBytes(kernel, param);
   if (rowBytes == 0 || count == 0)
     return absl::OkStatus();
-  // What only moves inputs may give numbers of sequences, which say nothing of
-  // their tokens.
+  // Launches that only move inputs may give numbers of sequences, which say
+  // nothing of their tokens.
   bool isDrawn = false, isOfInputs = true;
   for (size_t i = 0; i < kernel.params.size(); ++i) {
     const schema::Operand &operand = launch.operands[i];

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a launch gives for a row depends on the tokens of its sequence up to it
-// and nothing else, where an engine is batch-invariant. An observer keeps the
-// bits of each result of each launch for each row, and those of each page that
-// a launch appends to, and names the first launch that gives a row of the same
-// tokens other bits: alone and beside others, in this cut of a prompt or that.
+// The result of a launch for a row depends on the tokens of its sequence up to
+// it and nothing else, where an engine is batch-invariant. An observer keeps
+// the bits of each result of each launch for each row, and those of each page
+// that a launch appends to, and names the first launch that gives a row of the
+// same tokens other bits: alone and beside others, in this cut of a prompt or
+// that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +29,8 @@
 
 namespace llamac {
 
-/// Of engines of one model, for one rank, that run one after the other and read
-/// no prefix file.
+/// Observes engines of one model, for one rank, that run one after the other
+/// and read no prefix file.
 class RowBits final : public LaunchObserver {
 public:
   explicit RowBits(const schema::PlanT &plan);
@@ -76,9 +77,10 @@ private:
   /// Launches of one operation have one name in all programs: by program and
   /// launch.
   std::vector<std::vector<uint64_t>> names;
-  std::vector<std::vector<int32_t>> pageTables; ///< Of the step, by group.
-  std::vector<Row> rows;                        ///< Of the step.
-  std::vector<size_t> outputs;                  ///< Of these.
+  std::vector<std::vector<int32_t>> pageTables; ///< The step's page tables, by
+                                                ///< group.
+  std::vector<Row> rows;                        ///< Rows of the step.
+  std::vector<size_t> outputs;                  ///< Output rows of these.
   std::vector<uint64_t> draws;                  ///< How outputs are sampled.
   /// Who is in each place of the first group's pages.
   absl::flat_hash_map<int64_t, RowId> places;

@@ -41,8 +41,8 @@ extern "C" void toyRemember(const CpuLaunch *launch) {
         static_cast<unsigned>(embedding[tokens[row]]);
 }
 
-// The same with the program's number as one operand more, on which what is kept
-// depends.
+// toyRemember() with the program's number as one operand more, which decides
+// the stored value.
 extern "C" void toyRememberKind(const CpuLaunch *launch) {
   const auto *positions = static_cast<const int *>(launch->args[1]);
   const auto *sequences = static_cast<const int *>(launch->args[2]);
@@ -134,7 +134,7 @@ extern "C" void toyLogits(const CpuLaunch *launch) {
   }
 }
 
-// The same, where no sequence gives a logit that is no number.
+// toyLogits(), but no sequence gives a logit that is NaN.
 extern "C" void toyLogitsSound(const CpuLaunch *launch) {
   toyLogits(launch);
   auto *logits = static_cast<float *>(launch->args[3]);

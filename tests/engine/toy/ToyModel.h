@@ -75,7 +75,7 @@ int argmaxAfter(const std::vector<int> &tokens);
 /// The hash where the second layer has a window.
 unsigned windowHashOf(const std::vector<int> &tokens);
 
-/// What greedy generation gives after `prompt`: `count` ids.
+/// The result of greedy generation after `prompt`: `count` ids.
 std::vector<int> greedyAfter(std::vector<int> prompt, int count);
 
 /// Whether any beginning of `tokens` has logits that are no numbers.

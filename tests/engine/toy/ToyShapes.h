@@ -24,7 +24,7 @@ constexpr int pagesPerSequence = 8; // ceil(30 / 4)
 constexpr int pageBytes = 128;
 constexpr int maxSequences = 3;
 constexpr int logitsBlock = 8;
-/// What the second layer sees where it has a window, and the pages of its ring:
+/// The window of the second layer, where it has one, and the pages of its ring:
 /// just enough for steps of 8 rows.
 constexpr int window = 5;
 constexpr int ringPages = 4;
@@ -54,7 +54,7 @@ inline float logitOf(unsigned hash, int id, float program) {
   return -0.25f * static_cast<float>((id - target + ids) % ids);
 }
 
-/// What a plan that samples draws with a temperature.
+/// The token that a plan that samples draws with a temperature.
 constexpr int drawnToken(unsigned unit, int topK) {
   return 2 + static_cast<int>((unit >> 8 ^ static_cast<unsigned>(topK)) %
                               (vocab - 3));

@@ -37,7 +37,7 @@ std::vector<uint8_t> bytesOf(size_t count,
 
 float wave(size_t i) { return static_cast<float>(i % 17) - 8; }
 
-/// What a launch that should write elements 1000 to 8999 of 10000 leaves.
+/// The memory after a launch that should write elements 1000 to 8999 of 10000.
 LaunchMemory memory(const Values &written) {
   const auto at = [&](size_t i) {
     return i >= 1000 && i < 9001 ? written(i) : 1e9F;

@@ -43,7 +43,7 @@ public:
   }
 
   absl::Status checked;
-  double seconds = 0; ///< That it takes.
+  double seconds = 0; ///< The time that it takes.
 
 private:
   std::shared_ptr<const PlanReader> plan;
@@ -103,7 +103,7 @@ protected:
     return tune({.budget = 1000, .compiler = &*compiler});
   }
 
-  /// What runs as toyHash of the model as tuned.
+  /// The symbol that runs as toyHash of the model as tuned.
   std::string symbolOf(const VariantCompiler *with) const {
     const auto model = load(true, with);
     EXPECT_TRUE(model.ok()) << model.status();

@@ -23,7 +23,7 @@ namespace llamac::test {
 std::string trainSentencePiece(const std::vector<std::string> &sentences,
                                int vocabSize);
 
-/// What the library itself knows of a model.
+/// The library's own account of a model.
 struct SentencePiecePieces {
   std::vector<std::string> texts;
   std::vector<float> scores;

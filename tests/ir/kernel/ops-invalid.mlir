@@ -1,4 +1,4 @@
-// What the verifiers of the kernel dialect refuse: of each op every operand's
+// The verifiers of the kernel dialect refuse these: of each op every operand's
 // rank, element type and size.
 // RUN: llamac-opt %s --split-input-file --verify-diagnostics
 

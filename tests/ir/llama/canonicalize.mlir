@@ -1,4 +1,4 @@
-// What folds away, and what must not.
+// Some of these fold away, and others must not.
 // RUN: llamac-opt %s --canonicalize --cse | FileCheck %s
 
 // CHECK-LABEL: func.func @split_of_merge
@@ -112,7 +112,7 @@ func.func @scales_move_to_the_scores(%q: tensor<?x32xf32>, %k: tensor<?x2x8xf32>
   return %5 : tensor<4x?x?xf32>
 }
 
-// The same value as query and keys is scaled twice.
+// One value as query and keys is scaled twice.
 // CHECK-LABEL: func.func @scaled_on_both_sides
 // CHECK-NEXT: %[[S:.*]] = llama.attention_scores %[[X:.*]], %[[X]]
 // CHECK-NEXT: llama.scale %[[S]] by 2.500000e-01

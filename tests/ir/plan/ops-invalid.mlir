@@ -1,4 +1,4 @@
-// What the verifiers and the parser of the plan dialect refuse.
+// The verifiers and the parser of the plan dialect refuse these.
 // RUN: llamac-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{'plan.kernel' op body must hold exactly one op, got 2}}

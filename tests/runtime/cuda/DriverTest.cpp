@@ -28,7 +28,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the fake driver (fake_driver/Driver.cpp) answers, for one test.
+/// The fake driver's answers (fake_driver/Driver.cpp), for one test.
 class DriverTest : public testing::Test {
 protected:
   void TearDown() override {
@@ -76,7 +76,7 @@ TEST_F(DriverTest, AFunctionThatFailsIsNamedWithItsError) {
   }
 }
 
-/// What a driver that records is given.
+/// The operands that a driver that records was given.
 golden::TensorMapCall &lastMap() {
   static golden::TensorMapCall call;
   return call;

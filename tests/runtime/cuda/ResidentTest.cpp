@@ -145,7 +145,7 @@ void addStep(toy::ToyPlan &toy) {
   toy.plan.programs.insert(toy.plan.programs.begin(), std::move(program));
 }
 
-/// What a cpu's kernel does in one call.
+/// Does all work of a cpu's kernel in one call.
 void runAll(CpuKernel kernel, std::vector<void *> operands, long rows,
             long items = 1) {
   std::vector<uint8_t> scratch(toy::logitsBlock * sizeof(float));
@@ -511,7 +511,7 @@ TEST_P(UnfitTest, TheProgramBehindRunsItsSteps) {
   EXPECT_EQ(inFlight(sequence, expected[0], greedy, 8, 8),
             Tokens(expected.begin() + 1, expected.end()));
   EXPECT_THAT(lastOf("toyStep"), IsEmpty());
-  // As compiled it has none of them either.
+  // The model as compiled has none of them either.
   const auto compiled = model->asCompiled();
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ((*compiled)->plan().programs.size(), 3U);
@@ -633,7 +633,7 @@ TEST_F(ResidentTest, SoIsOneOfStepsInFlight) {
                      });
   EXPECT_EQ(exitCode(status), ExitCode::Device);
   EXPECT_THAT(std::string(status.message()), HasSubstr(faultOfStep));
-  // Those of the run that had been done.
+  // These tokens are from the run that had been done.
   EXPECT_EQ(tokens.size(), 4U);
   // The step that is to find out whose an error is has the same.
   EXPECT_EQ(sample(sequence, 8, greedy).status(), status);

@@ -38,7 +38,7 @@ static std::shared_ptr<const Model> loadModel() {
   return model.ok() ? *model : nullptr;
 }
 
-/// What the fake driver counts: see there.
+/// The number that the fake driver counts: see there.
 static size_t countOf(const char *function) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   auto *count = driver ? reinterpret_cast<size_t (*)()>(dlsym(driver, function))
@@ -242,7 +242,8 @@ TEST_F(StepsInFlightTest, StepsAheadTakeNoPagesThatAnotherNeeds) {
   int32_t token = 0, other = 0;
   Sequence one = begin(prompt(page - 2, 5), greedy, token);
   Sequence two = begin(prompt(page, 8), greedy, other);
-  // To the end of the first page, while those ahead are in the third.
+  // The run goes to the end of the first page, while steps ahead are in the
+  // third.
   const Tokens tokens = inFlight(one, token, greedy, 2 * page, 2);
   ASSERT_EQ(tokens.size(), 2u);
   // The other's second page.
@@ -345,7 +346,7 @@ TEST_F(StepsInFlightTest, WhatAGrammarAllowsIsFoundWhileTheStepRuns) {
   for (int64_t step = 0; step < steps; ++step) {
     const auto next = engine->sample({{&one, {&token, 1}, &constrained}});
     ASSERT_TRUE(next.ok() && (*next)[0].ok());
-    // The same token is the best of the allowed ones by the logits.
+    // The logits make the same token the best of the allowed ones.
     int32_t best = 0;
     const absl::Status status = engine->step(
         {{&two, {&token, 1}}}, [&](const LogitsRow &row) -> absl::Status {
@@ -409,14 +410,15 @@ TEST_F(CopiesTest, TheInputsOfARunOfStepsAreOneCopy) {
   const absl::Status status =
       engine->decode(batch, 8, [](absl::Span<const int32_t>) { return true; });
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(countOf("fakeCopiesToDevice") - before, 2u); // Of four each.
+  EXPECT_EQ(countOf("fakeCopiesToDevice") - before, 2u); // Both copies have
+                                                         // four steps.
 }
 
 //===----------------------------------------------------------------------===//
 // Leaks
 //===----------------------------------------------------------------------===//
 
-// What is left when the process ends is counted by test_cuda.py.
+// test_cuda.py counts the objects that are left when the process ends.
 TEST(LeakTest, AThousandRunsLeaveNothing) {
   for (int load = 0; load < 10; ++load) {
     const std::shared_ptr<const Model> model = loadModel();

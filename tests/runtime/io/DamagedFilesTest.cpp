@@ -23,8 +23,8 @@ namespace llamac {
 
 using testing::ExitedWithCode;
 
-/// What a child does that outlives damaged files; it ends with 0 where all was
-/// as expected, else with the line of what was not.
+/// The work of a child that outlives damaged files; it ends with 0 where all
+/// was as expected, else with the line of the failed check.
 class DamagedFiles : public testing::Test {
 protected:
   static constexpr size_t size = 1 << 20, kept = 8192;

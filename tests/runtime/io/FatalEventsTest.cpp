@@ -23,7 +23,7 @@ namespace llamac {
 using testing::ExitedWithCode;
 using testing::KilledBySignal;
 
-/// What a child does, with the handlers of a tool and a file half written.
+/// The work of a child, with the handlers of a tool and a file half written.
 class FatalEvents : public testing::Test {
 protected:
   void start() {

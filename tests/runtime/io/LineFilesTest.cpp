@@ -90,7 +90,7 @@ TEST(LineReader, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(exitCode(folder->next(/*waits=*/true).status()), ExitCode::BadFile);
 }
 
-/// What recover() gives of a file whose lines begin with "{".
+/// The lines that recover() gives of a file whose lines begin with "{".
 static absl::StatusOr<std::vector<std::string>>
 recovered(LineAppender &appender) {
   std::vector<std::string> lines;

@@ -133,7 +133,7 @@ struct TestEntry {
   std::string extra = {};
 };
 
-/// What the end of a zip file says, when it lies.
+/// The fields of a zip file's end, when they lie.
 struct TestZipEnd {
   std::optional<uint16_t> entries = {};
   std::optional<uint32_t> size = {};
@@ -198,7 +198,7 @@ inline std::string pickleTuple(const std::vector<uint32_t> &values) {
   return text + "t";
 }
 
-/// What a pickled tensor says.
+/// The fields of a pickled tensor.
 struct TestTensor {
   std::string storageType = "FloatStorage";
   std::string key = "0";

@@ -26,7 +26,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// What the fakes of all ranks have been asked for.
+/// The calls of the fakes of all ranks.
 struct Calls {
   void add(std::string call) {
     const std::lock_guard<std::mutex> lock(mutex);

@@ -35,14 +35,14 @@ float half(const uint8_t *at) {
   return f16ToF32(bits);
 }
 
-/// What the header says of a format that lies in tiles.
+/// The header's description of a format that lies in tiles.
 struct Tiled {
   DataType type;
   int lowBits;
   int highBits;
-  int scaleBytes; ///< Of 32 columns.
-  int groupBytes; ///< Of d, or d and dmin, of a row of 256 columns; or 0.
-  double bits;    ///< Of a weight, where nothing is filled up.
+  int scaleBytes; ///< Bytes of the scales of 32 columns.
+  int groupBytes; ///< Bytes of d, or d and dmin, of a row of 256 columns; or 0.
+  double bits;    ///< Bits of a weight, where nothing is filled up.
   int highs[4];   ///< Where pair i of eight 0 has its first high bit.
   int nextHighs;  ///< How far behind eight 1 has it.
 };
@@ -79,7 +79,7 @@ public:
   int element(int64_t row, int64_t k) const {
     const auto column = static_cast<int>(k % 64);
     const int share = column % 16 / 4, eight = column / 32;
-    const int i = column % 32 / 16 * 4 + column % 4; // Of the eight.
+    const int i = column % 32 / 16 * 4 + column % 4; // Number in the eight.
     const int64_t index = row % 16 * 4 + share;
     const uint8_t *low = tile(row, k) + index * 2 * format.lowBits;
     const bool isInTable =
@@ -205,7 +205,7 @@ std::vector<uint8_t> storedRows(DataType type, int64_t rows, int64_t depth) {
   return oracle::randomWeights(type, rows, depth, random);
 }
 
-/// What packWeight() makes of it in memory that held something else.
+/// The output of packWeight() in memory that held something else.
 std::vector<uint8_t> packedRows(DataType type, int64_t rows, int64_t depth,
                                 const std::vector<uint8_t> &stored) {
   std::vector<uint8_t> packed(

@@ -63,8 +63,8 @@ std::string manifestOf(const schema::PlanT &plan) {
   return raw(builder.GetBufferPointer(), builder.GetSize());
 }
 
-// What refers to the vector of the numbers refers to the first of them, which
-// is a length then.
+// References to the vector of the numbers refer to the first of them, which is
+// a length then.
 std::string misalignedManifest() {
   toy::ToyPlan toy = toy::makeToyPlan();
   toy.plan.kernels[0]->resultRowBytes = {2, 0, 0};

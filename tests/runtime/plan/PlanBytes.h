@@ -41,7 +41,8 @@ PlanParts splitPlan(const std::string &bytes);
 /// The flatbuffer of `plan`.
 std::string manifestOf(const schema::PlanT &plan);
 
-/// That of the toy plan with numbers of eight bytes at an odd multiple of four.
+/// The manifest of the toy plan with numbers of eight bytes at an odd multiple
+/// of four.
 std::string misalignedManifest();
 
 /// The toy plan as a file, whatever its manifest says; `manifest` replaces the
@@ -49,7 +50,7 @@ std::string misalignedManifest();
 std::string unsoundPlan(const toy::ToyPlan &toy,
                         const std::string &manifest = "");
 
-/// What PlanReader says to `bytes` in a file called "bad.plan".
+/// The status that PlanReader gives for `bytes` in a file called "bad.plan".
 absl::Status readStatus(const std::string &bytes,
                         const PlanReadOptions &options = {});
 

@@ -47,7 +47,7 @@ static void setOperand(PlanT &p, schema::OperandKind kind, uint32_t index,
   firstLaunch(p).operands[2] = schema::Operand(kind, index, offset);
 }
 
-/// Of the kernel of the first launch.
+/// The geometry of the kernel of the first launch.
 static schema::GeometryT &geometry(PlanT &p) { return *p.kernels[0]->geometry; }
 
 static void setPageTable(PlanT &p, uint64_t offset) {

@@ -66,7 +66,7 @@ TEST(WorkStealing, ThreadsOfAnyNumberHandOutEachItemOnce) {
     ThreadPool pool(threads);
     WorkStealing shares(launches, threads);
     for (int step = 0; step < 50; ++step) {
-      // By thread, so that counting needs no synchronisation.
+      // Counts are by thread, so that counting needs no synchronisation.
       const int64_t items = step * 7 % 130;
       std::vector<std::vector<std::vector<int>>> counts(
           threads,

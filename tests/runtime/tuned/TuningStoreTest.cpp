@@ -125,7 +125,7 @@ TEST(TuningStoreTest, AnImportThatIsWrongSaysWhere) {
       HasSubstr("expected at most 67108864 bytes of JSON, got 1099511627776"));
 }
 
-/// What `work` writes to stderr.
+/// The text that `work` writes to stderr.
 std::string saidBy(const std::function<void()> &work) {
   testing::internal::CaptureStderr();
   work();

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of a vocabulary with every byte and some longer pieces. Whole answers of a
-// real one, judged by Python's jsonschema, are in tests/e2e/test_grammar.py.
+// Tests with a vocabulary with every byte and some longer pieces. Whole answers
+// of a real one, judged by Python's jsonschema, are in
+// tests/e2e/test_grammar.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -478,7 +479,7 @@ TEST_F(GrammarTest, MemoryOfGrammarsGoesBackToTheSystem) {
   std::vector<std::string> texts(200000);
   for (std::string &text : texts)
     text = std::string(500, 'a');
-  // What is above keeps what is below.
+  // An allocation above keeps those below.
   const std::string last(500, 'a');
   EXPECT_GT(resident() - before, int64_t{80} << 20);
   texts = {};

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is refused. Which answers the grammars allow is tested against Python's
-// jsonschema in tests/e2e/test_schemas.py.
+// Schemas that are refused. Which answers the grammars allow is tested against
+// Python's jsonschema in tests/e2e/test_schemas.py.
 //
 //===----------------------------------------------------------------------===//
 

@@ -45,7 +45,7 @@ TEST(TextStreamTest, ACharacterThatTheEndCutsIsLeftOut) {
   EXPECT_EQ(stream.finish(), "\xe2\x82\xac");
 }
 
-// As Python's bytes.decode(errors="replace") says of them.
+// Python's bytes.decode(errors="replace") replaces them in the same way.
 TEST(TextStreamTest, BytesThatAreNoUtf8AreReplaced) {
   const std::string sign = "\xef\xbf\xbd";
   TextStream stream({"stop"});

@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-/// What a parser gives in all.
+/// The whole output of a parser.
 struct Answer {
   std::string content;
   std::vector<std::pair<std::string, std::string>> calls;
@@ -63,7 +63,7 @@ Answer parsePieces(absl::string_view syntax, absl::string_view text,
   return answer;
 }
 
-/// The same for every way to cut `text` into pieces of one size.
+/// parsePieces() for every way to cut `text` into pieces of one size.
 Answer parse(absl::string_view syntax, absl::string_view text) {
   const Answer whole = parsePieces(syntax, text, text.size() + 1);
   for (size_t piece = 1; piece <= text.size(); ++piece)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What jinja2 makes of a template is compared in test_chat_templates.py; these
-// are the interface, and behaviours that have a name.
+// test_chat_templates.py compares with jinja2's output; these are the
+// interface, and behaviours that have a name.
 //
 //===----------------------------------------------------------------------===//
 

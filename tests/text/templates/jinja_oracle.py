@@ -105,7 +105,7 @@ def expected(case):
     # Some of jinja2's filters change their input.
     variables |= copy.deepcopy(case.get("variables", {}))
     try:
-        warnings.simplefilter("ignore")  # Of the Python that jinja2 makes.
+        warnings.simplefilter("ignore")  # The Python that jinja2 makes may have warnings.
         # Python refuses what has no UTF-8 only when it is written.
         text = compiled(case["template"]).render(**variables)
         text.encode()
@@ -130,7 +130,7 @@ def difference(case, result):
     if error is not None:
         if "error" not in result:
             return f"expected an error ({error}), got {result['text']!r}"
-        # What a template says itself must arrive.
+        # A template's own error must arrive.
         if type(error) is jinja2.exceptions.TemplateError and not result["error"].endswith(str(error)):
             return f"expected the error {str(error)!r}, got {result['error']!r}"
     elif result.get("text") != text:

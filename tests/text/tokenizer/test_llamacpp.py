@@ -95,7 +95,7 @@ class LlamaCpp(unittest.TestCase):
         types = smollm_fields()["tokenizer.ggml.token_type"]
         # llama.cpp's (?i:'s) knows no long s, unlike the original pattern.
         lines = [t for t in self.lines if "'\u017f".encode() not in t]
-        # Of those that tell case apart, llama.cpp has that of ASCII alone, and no marks.
+        # llama.cpp's pre-tokenizers tell case apart in ASCII alone, and know no marks.
         plain = [t for t in lines if t.isascii()]
         for pre in ("gpt-2", "qwen2", "refact", "smaug-bpe", "dbrx", "gpt-4o", "tekken"):
             with self.subTest(pre), tempfile.TemporaryDirectory() as folder:
@@ -273,7 +273,7 @@ class PreTokenizers(LlamaCpp):
                         self.assertEqual(decoded, text)
 
 
-# What PreTokenizers is made of is not tested twice.
+# The tests that PreTokenizers has from its base do not run twice.
 for name in [n for n in dir(LlamaCpp) if n.startswith("test_") and n not in vars(PreTokenizers)]:
     setattr(PreTokenizers, name, None)
 

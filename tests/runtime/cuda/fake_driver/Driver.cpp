@@ -97,13 +97,13 @@ static Result enqueue(Stream stream, std::function<void()> work,
   if (gpu().sticky != success)                                                 \
     return gpu().sticky;
 
-/// The same for a call that is of the calling thread's context.
+/// FAKE_CALL() for a call that is of the calling thread's context.
 #define FAKE_WORK(function)                                                    \
   FAKE_CALL(function)                                                          \
   if (!entered)                                                                \
     return invalidContext;
 
-/// Of this thread.
+/// The context of this thread.
 static thread_local Context entered = nullptr;
 
 extern "C" {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What calls of the driver change, and what is done later: streams, graphs and
-// kernels, which run on the simulator.
+// The state that calls of the driver change, and the work that is done later:
+// streams, graphs and kernels, which run on the simulator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,16 +48,17 @@ bool isIdle();
 /// Compiled kernels of one source.
 struct KernelCode {
   std::shared_ptr<const SimModule> module;
-  int operands = -1; ///< Of each kernel; -1: as its parameters say.
+  int operands = -1; ///< Operands of each kernel; -1: as its parameters say.
 };
 
 struct KernelLaunch {
   const SimModule *module;
   SimLaunch launch;
-  std::shared_ptr<std::vector<SimTensorMap>> maps; ///< That `launch` names.
+  std::shared_ptr<std::vector<SimTensorMap>> maps; ///< Maps that `launch`
+                                                   ///< names.
 };
 
-/// What a kernel's parameters are before the last, the rows or steps.
+/// The parameters of a kernel before the last, the rows or steps.
 struct Parameters {
   int operands = -1;    ///< -1: there is no such kernel.
   int maps = 0;         ///< They follow the operands.
@@ -66,7 +67,7 @@ struct Parameters {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a stream is given.
+/// The work that a stream is given.
 struct Task {
   std::function<void()> work;
   /// False while it must wait for what other streams do; may be null.
@@ -86,7 +87,8 @@ struct FunctionTag {
   std::string name;
   const SimModule *module;
   fake::Parameters parameters;
-  uint64_t sharedLimit = 48 << 10; ///< Of a block, until more is asked for.
+  uint64_t sharedLimit = 48 << 10; ///< Shared memory of a block, until more is
+                                   ///< asked for.
 };
 struct GraphTag {
   std::vector<fake::Task> nodes; ///< One after the other.
@@ -100,7 +102,8 @@ struct StreamTag {
   std::deque<fake::Task> pending;
 };
 struct EventTag {
-  /// Of the last record; also the stream's, which may outlive the event.
+  /// Whether the last record was reached; also the stream's, which may outlive
+  /// the event.
   std::shared_ptr<bool> reached;
   std::shared_ptr<fake::Clock::time_point> time =
       std::make_shared<fake::Clock::time_point>();
@@ -123,11 +126,12 @@ public:
   std::set<cuda::Module> modules;
   std::set<cuda::Stream> streams;
   std::set<cuda::Event> events;
-  std::map<const uint8_t *, size_t> pinned; ///< Of the host, by its start.
-  size_t copiesToDevice = 0;                ///< That were asked for.
+  std::map<const uint8_t *, size_t> pinned; ///< Pinned memory of the host, by
+                                            ///< its start.
+  size_t copiesToDevice = 0;                ///< Copies that were asked for.
   std::set<cuda::Graph> graphs;
   std::set<cuda::GraphExec> graphExecs;
-  size_t communicators = 0; ///< Of the fake NCCL.
+  size_t communicators = 0; ///< Communicators of the fake NCCL.
 
   /// When a stream is given something, or need not wait any more.
   std::condition_variable changed;
@@ -154,7 +158,7 @@ public:
   bool loadKernels();
   void run(const KernelLaunch &launch);
   void run(const HostLaunch &launch);
-  /// To `stream`, or the graph that it captures.
+  /// Adds `task` to `stream`, or to the graph that it captures.
   Result enqueue(cuda::Stream stream, Task task);
   bool advance(cuda::Stream stream, const bool *until = nullptr);
   Result finish(std::unique_lock<std::mutex> &lock, cuda::Stream stream,
@@ -166,8 +170,8 @@ public:
   }
   void reportLeaks() const;
 
-  std::map<std::string, KernelCode> kernels;     ///< By the source.
-  std::map<std::string, HostKernel> hostKernels; ///< By name.
+  std::map<std::string, KernelCode> kernels;     ///< Kernels by the source.
+  std::map<std::string, HostKernel> hostKernels; ///< Host kernels by name.
   std::unique_ptr<Simulator> simulator;
 
 private:

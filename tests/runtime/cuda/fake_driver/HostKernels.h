@@ -39,8 +39,8 @@ struct HostKernel {
   std::function<void(const HostLaunch &)> run;
 };
 
-/// Of the fake driver, extern "C": makes `kernel` that of its name, or forgets
-/// all for null. Plans then need no others.
+/// A function of the fake driver, extern "C": makes `kernel` that of its name,
+/// or forgets all for null. Plans then need no others.
 using SetHostKernel = void(const char *name, const HostKernel *kernel);
 
 } // namespace llamac::fake

@@ -39,14 +39,14 @@ namespace {
 inline constexpr NcclResult internalFailure = 3, invalidArgument = 4,
                             invalidUsage = 5;
 
-/// What streams and graphs hold of a communicator.
+/// The part of a communicator that streams and graphs hold.
 struct Member {
-  files::path folder; ///< Of all ranks.
+  files::path folder; ///< The folder of all ranks.
   int rank, ranks;
   size_t begun = 0; ///< Gathers that its stream has come to.
   bool isAborted = false;
 
-  /// What rank `from` brings to a gather; when it leaves, to none.
+  /// The file that rank `from` brings to a gather; when it leaves, to none.
   files::path part(const std::string &gather, int from) const {
     return folder / (gather + "." + std::to_string(from));
   }
