@@ -24,7 +24,8 @@
 #ifndef LLAMAC_COMPILER_CHECK_LAUNCHCHECK_H
 #define LLAMAC_COMPILER_CHECK_LAUNCHCHECK_H
 
-#include "compiler/check/Check.h"
+#include "compiler/check/CheckReport.h"
+#include "compiler/driver/Compiler.h"
 #include "engine/step/Model.h"
 
 #include "absl/status/statusor.h"

@@ -17,7 +17,7 @@
 #ifndef LLAMAC_COMPILER_CHECK_VALUETRACE_H
 #define LLAMAC_COMPILER_CHECK_VALUETRACE_H
 
-#include "compiler/check/Check.h"
+#include "compiler/check/CheckReport.h"
 #include "compiler/reference/Interpreter.h"
 
 #include <deque>
