@@ -107,7 +107,7 @@ static uint32_t reduced(int kind, uint32_t a, uint32_t b) {
 
 /// d += a b with the fragments of mma.m16n8k(8 * perWord), `perWord` elements
 /// in a word: each lane holds 4 words of a, 2 of b and 4 elements of d, where
-/// codegen/device/ptx.cuh says.
+/// codegen/cuda/kernels/ptx.cuh says.
 template <int perWord, class Element, class Sum, class Read>
 static void multiplyFragments(Thread *const *lanes, const Read &read) {
   constexpr int depth = 8 * perWord;

@@ -9,7 +9,7 @@
 // The border between a kernel compiled for the simulator and the simulator: a
 // table of functions that the loader puts into the kernel's shared object. It
 // is compiled on both sides and includes nothing. Each function is the twin of
-// one wrapper in codegen/device/ptx*.cuh, which says what it does.
+// one wrapper in codegen/cuda/kernels/ptx*.cuh, which says what it does.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,8 +19,9 @@
 
 namespace llamac {
 
-/// The contents of the 128 bytes of a TensorMap (codegen/device/ptx_sm90a.cuh)
-/// whose address a simulated kernel is given.
+/// The contents of the 128 bytes of a TensorMap
+/// (codegen/cuda/kernels/ptx_sm90a.cuh) whose address a simulated kernel is
+/// given.
 struct alignas(64) SimTensorMap {
   /// The mark of maps that encodeSimTensorMap made.
   static constexpr uint64_t made = 0x70616d726f736e74;

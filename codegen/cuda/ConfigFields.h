@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The lists of codegen/ConfigFields.h for the structs of
-// codegen/device/config.h.
+// codegen/cuda/kernels/config.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 #define LLAMAC_CODEGEN_CUDA_CONFIGFIELDS_H
 
 #include "codegen/ConfigFields.h"
-#include "codegen/device/resident_config.h"
+#include "codegen/cuda/kernels/resident_config.h"
 
 namespace llamac::cuda {
 

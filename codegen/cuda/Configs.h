@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The config structs of codegen/device for an op: its shapes and formats, the
-// sizes that the target chooses, and in their place those that the op's tiles
-// name, by the names of the members.
+// The config structs of codegen/cuda/kernels for an op: its shapes and formats,
+// the sizes that the target chooses, and in their place those that the op's
+// tiles name, by the names of the members.
 //
 //===----------------------------------------------------------------------===//
 

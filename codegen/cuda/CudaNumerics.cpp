@@ -85,7 +85,7 @@ double CudaTarget::tolerance(Operation *op, unsigned result) const {
 
 /// Calls `visit` for each element of a row with the bytes, from the page's
 /// start, at which token number `token` has its key and its value; see
-/// codegen/device/kvcache.cuh.
+/// codegen/cuda/kernels/kvcache.cuh.
 static void forEachElement(
     const cuda::KvConfig &kv, int64_t token,
     llvm::function_ref<void(int64_t index, int64_t key, int64_t value)> visit) {

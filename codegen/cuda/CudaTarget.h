@@ -8,7 +8,7 @@
 //
 // A family is one record: which ops it implements, the launch geometry, and
 // how a kernel of it is written down as a call of its skeleton. The skeletons
-// are the headers of codegen/device.
+// are the headers of codegen/cuda/kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
 std::string exceededLimit(const cuda::LaunchShape &shape, const GpuSpec &gpu);
 
 /// Whether kernels for `gpu` use programmatic dependent launch
-/// (codegen/device/chain.cuh).
+/// (codegen/cuda/kernels/chain.cuh).
 bool overlapsLaunches(const GpuSpec &gpu);
 
 /// A kernel as text: parameters in the order of a launch's arguments, what

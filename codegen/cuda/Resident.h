@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The family of kernel.resident, on codegen/device/resident.cuh: each phase is
-// a call of its skeleton, with the configs and functors that the same op has as
-// a launch of its own.
+// The family of kernel.resident, on codegen/cuda/kernels/resident.cuh: each
+// phase is a call of its skeleton, with the configs and functors that the same
+// op has as a launch of its own.
 //
 //===----------------------------------------------------------------------===//
 

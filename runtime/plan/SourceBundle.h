@@ -36,7 +36,7 @@ std::string joinSources(absl::Span<const SourceFile> files);
 std::vector<SourceFile> splitSources(absl::string_view text);
 
 /// The CUDA source of a kernel made to let the next launch begin as `overlap`
-/// says (codegen/device/chain.cuh).
+/// says (codegen/cuda/kernels/chain.cuh).
 std::string withOverlap(const std::string &source, schema::Overlap overlap);
 
 } // namespace llamac

@@ -44,7 +44,7 @@ HOUSE = {
     "frontends": ([""], ["ir/llama", "runtime/base", "runtime/formats", "runtime/io", "text/tokenizer"]),
     "passes": (["", ("graph", "schedule")], ["ir", "runtime/base"]),
     "codegen": (
-        ["plan", "", "clang", ("cpu", "device"), "cuda", "sim", "targets"],
+        ["plan", "", "clang", ("cpu", "cuda"), "sim", "targets"],
         ["ir", "runtime", "simulator"],
     ),
     "compiler": (
@@ -203,9 +203,9 @@ def wrong_words(path, text):
 
 
 # Folders of device code, and their files that may hold inline assembly.
-DEVICE_CODE = ("codegen/device/", "codegen/cuda/")
-PTX_WRAPPERS = re.compile(r"codegen/device/ptx(_\w+)?\.cuh")
-SHARED_MACROS = "codegen/device/types.cuh"
+DEVICE_CODE = ("codegen/cuda/",)
+PTX_WRAPPERS = re.compile(r"codegen/cuda/kernels/ptx(_\w+)?\.cuh")
+SHARED_MACROS = "codegen/cuda/kernels/types.cuh"
 
 
 def wrong_device_code(path, text):
@@ -218,7 +218,7 @@ def wrong_device_code(path, text):
         code = line.split("//")[0]
         where = f"{path}:{number}: "
         if re.search(r"\b(__)?asm(__)?\b", code) and not PTX_WRAPPERS.fullmatch(path):
-            found.append(f"{where}asm: add a wrapper to codegen/device/ptx.cuh instead")
+            found.append(f"{where}asm: add a wrapper to codegen/cuda/kernels/ptx.cuh instead")
         if re.search(r"\b__shared__\b", code) and path != SHARED_MACROS:
             found.append(f"{where}__shared__: use LLAMAC_SHARED of {SHARED_MACROS} instead")
     return found
@@ -458,19 +458,19 @@ class DeviceCode(LintTest):
 
     def test_finds_seeded_violations(self):
         for path, line in [
-            ("codegen/device/gemm.cuh", '  asm volatile("bar.sync 0;");'),
+            ("codegen/cuda/kernels/gemm.cuh", '  asm volatile("bar.sync 0;");'),
             ("codegen/cuda/Emitter.cpp", '  out << "  __asm__(\\"exit;\\");";'),
-            ("codegen/device/gemm.cuh", "  __shared__ float tile[32];"),
-            ("codegen/device/ptx.cuh", "  extern __shared__ char bytes[];"),
+            ("codegen/cuda/kernels/gemm.cuh", "  __shared__ float tile[32];"),
+            ("codegen/cuda/kernels/ptx.cuh", "  extern __shared__ char bytes[];"),
         ]:
             with self.subTest(path=path, line=line):
                 self.assertEqual(len(wrong_device_code(path, line)), 1)
 
     def test_lets_right_code_pass(self):
         for path, line in [
-            ("codegen/device/ptx.cuh", '  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));'),
-            ("codegen/device/ptx_sm90.cuh", '  asm volatile("griddepcontrol.wait;");'),
-            ("codegen/device/gemm.cuh", "  LLAMAC_SHARED(tile, float[32]); // not __shared__"),
+            ("codegen/cuda/kernels/ptx.cuh", '  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));'),
+            ("codegen/cuda/kernels/ptx_sm90.cuh", '  asm volatile("griddepcontrol.wait;");'),
+            ("codegen/cuda/kernels/gemm.cuh", "  LLAMAC_SHARED(tile, float[32]); // not __shared__"),
             ("runtime/cpu/A.cpp", '  asm("pause");'),
         ]:
             self.assertEqual(wrong_device_code(path, line), [])
@@ -481,8 +481,8 @@ class Lengths(LintTest):
         self.assert_clean(too_long, tracked_files(*CPP, ".cu", ".td", ".fbs", ".py", ".sh", ".js", ".css", ".html"))
 
     def test_finds_seeded_violations(self):
-        self.assertEqual(len(too_long("codegen/device/gemm.cuh", "line\n" * 801)), 1)
-        self.assertEqual(too_long("codegen/device/gemm.cuh", "line\n" * 800), [])
+        self.assertEqual(len(too_long("codegen/cuda/kernels/gemm.cuh", "line\n" * 801)), 1)
+        self.assertEqual(too_long("codegen/cuda/kernels/gemm.cuh", "line\n" * 800), [])
 
 
 class Documents(LintTest):

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks of what codegen/device/chain.cuh asks of every kernel, read off the
-// source that is emitted for published shapes and the launches of their plans;
-// and whether the kernels of a step of decode leave space for the next one.
+// Checks of what codegen/cuda/kernels/chain.cuh asks of every kernel, read off
+// the source that is emitted for published shapes and the launches of their
+// plans; and whether the kernels of a step of decode leave space for the next
+// one.
 //
 //===----------------------------------------------------------------------===//
 
