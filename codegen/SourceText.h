@@ -27,8 +27,8 @@ std::string describeKernel(plan::KernelOp kernel);
 /// The shortest decimal that reads back as `value`: "1.0", "1e-05".
 std::string literal(double value);
 
-/// An array of RoPE's frequencies called `frequencies`: those of one table of
-/// angles behind those of another.
+/// An array of RoPE's frequencies called `frequencies`: those of one cos/sin
+/// cache behind those of another.
 std::string frequenciesText(llvm::ArrayRef<mlir::ElementsAttr> tables,
                             llvm::StringRef qualifiers = "");
 

@@ -102,7 +102,7 @@ private:
   // The arguments of @step; every append replaces its layer's cache.
   Value tokens, positions, sequences, logitsRows;
   SmallVector<Value> caches;
-  // Shared by the layers that are alike: the angles of RoPE, by rotation, the
+  // Shared by the layers that are alike: the cos/sin caches, by rotation, the
   // keys of the step, and the masks, by window.
   Value ropes[3];
   llama::CacheIndexOp index;

@@ -87,7 +87,7 @@ struct StoredForm {
 
 /// Makes the weights of `checkpoint`, whose configuration is known, out of
 /// `shards`, which have them in `form`; no "output" when the embeddings are
-/// tied. What parts of a matrix split follows from their shapes. Errors: a
+/// tied. The shapes of a matrix's parts say how they partition it. Errors: a
 /// weight that is missing, has another shape or differs in type between shards;
 /// unsupported, a tensor of no known meaning, without which the results could
 /// be wrong.

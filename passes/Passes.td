@@ -115,7 +115,7 @@ def Shard : Pass<"shard", "::mlir::func::FuncOp"> {
     It is an error where a leaf is no multiple of 8 columns or of a block.
   }];
   let options = [Option<"ranks", "ranks", "int64_t", /*default=*/"2",
-                        "Over which the step is split">,
+                        "The number of ranks that partition the step">,
                  Option<"reproducible", "reproducible", "bool",
                         /*default=*/"false",
                         "Whether results are those of any number of ranks">];

@@ -33,7 +33,7 @@ def logits(path):
 
 
 def difference(found, expected):
-    """The largest, as a share of the largest logit; infinite where one is no number."""
+    """The largest, as a share of the largest logit; infinite where one is NaN."""
     if len(found) != len(expected) or any(value != value for value in found):
         return float("inf")
     return max(abs(a - b) for a, b in zip(found, expected)) / max(map(abs, expected))

@@ -21,7 +21,7 @@
 
 namespace llamac {
 
-/// Processors whose way of reading memory was measured (docs/performance.md).
+/// Processors to tune for, which were measured (docs/performance.md).
 enum class Processor {
   Generic, ///< Sapphire Rapids, and what was not measured.
   Zen3,    ///< And AMD's before it.

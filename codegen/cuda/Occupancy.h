@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A multiprocessor has four parts, each with a quarter of the registers, and
-// deals the warps of a block out to them in turn. It gives registers to a warp
-// in units of 256, and shared memory to a block in units of 128 bytes, 1,024
-// more than the block asked for. So it is from sm_80 on, by the tables of the
-// CUDA programming guide.
+// a block's warps go to them in turn. It gives registers to a warp in units of
+// 256, and shared memory to a block in units of 128 bytes, 1,024 more than the
+// block asked for. So it is from sm_80 on, by the tables of the CUDA
+// programming guide.
 //
 //===----------------------------------------------------------------------===//
 

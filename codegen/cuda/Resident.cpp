@@ -80,7 +80,7 @@ struct Phases {
         ofLayer.push_back(&op);
   }
 
-  /// Whether they are one embedding, scaled or not, more tables of angles,
+  /// Whether they are one embedding, scaled or not, more cos/sin caches,
   /// layers, a product and sampling.
   bool areAll() {
     if (scaled && (!embed || scaled.getInputs().size() != 1 ||
@@ -122,7 +122,7 @@ struct Phases {
     return given;
   }
 
-  /// The number of a table of angles that is ahead of the layers; nothing for
+  /// The number of a cos/sin cache that is ahead of the layers; nothing for
   /// another value.
   std::optional<int> tableNumber(Value table) {
     if (table == embed.getCosSin())
@@ -437,7 +437,7 @@ std::string ResidentWriter::inputOf(Value input, Value norm, FloatAttr eps) {
                 address("const float", norm), literal(eps.getValueAsDouble()));
 }
 
-/// The angles of the layer.
+/// The cos/sin cache of the layer.
 std::string ResidentWriter::angles(Value table) {
   const SmallVector<int> numbers = phases.tablesOf(table);
   if (llvm::all_equal(numbers))
@@ -449,8 +449,8 @@ std::string ResidentWriter::angles(Value table) {
   return "step.cosSin(tableOfLayer[layer])";
 }
 
-/// The products of query, key and value, which are rotated by the angles
-/// `cosSin`, unless these are empty, behind their biases.
+/// The products of query, key and value, which are rotated by the cache
+/// `cosSin`, unless it is empty, behind their biases.
 template <typename Op>
 void ResidentWriter::writeQkv(Op op, int number, Value cache,
                               const std::string &out, const std::string &cosSin,

@@ -80,7 +80,7 @@ struct CompileOptions {
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< The most sequences that a runtime may keep at a
                             ///< time.
-  int64_t ranks = 1;        ///< Over which weights and cache are split.
+  int64_t ranks = 1;        ///< They partition the weights and the cache.
   /// Whether results have the same bits for any number of ranks. Of cpu.
   bool reproducibleRanks = false;
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.

@@ -135,7 +135,7 @@ static absl::StatusOr<int64_t> ranksThatFit(const Checkpoint &checkpoint,
   while (options.target != "cpu" && (options.ranks *= 2) <= mostRanks) {
     const absl::StatusOr<schema::PlanT> plan = manifestOf(checkpoint, options);
     if (exitCode(plan.status()) == ExitCode::Unsupported)
-      continue; // A split that cannot be.
+      continue; // The model has no parts for so many.
     LLAMAC_RETURN_IF_ERROR(plan.status());
     if (memoryNeeds(*plan).total() <= device.memoryBytes)
       return options.ranks;

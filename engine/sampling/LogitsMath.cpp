@@ -254,7 +254,7 @@ void WeightBuckets::fill(absl::Span<const float> logits, LogitRange range,
   largest = range.largest;
   least = leastLogit;
   const float width = largest - std::max(least, range.smallest);
-  // Not where it is no number: all are in the first bucket then.
+  // The scale is 0 for a NaN: all are in the first bucket then.
   constexpr float most = std::numeric_limits<float>::max();
   scale = width > 0 ? std::min(bucketCount / width, most) : 0;
   // Denormal ones have no inverse; they leave no token but the largest, too.

@@ -171,7 +171,7 @@ private:
     readPreTokenizer(member(root, "pre_tokenizer"));
   }
 
-  // Spaces become U+2581, and back. What splits at spaces then splits nothing.
+  // Spaces become U+2581, and back. A Split at spaces then finds none.
   void readStepsOfPieces() {
     const auto replace = [](const char *from, const char *to) {
       return json{{"type", "Replace"},

@@ -8,7 +8,7 @@
 //
 // params.json holds hyperparameters, consolidated.NN.pth the weights. Several
 // files are shards for tensor parallelism: each has every tensor, and a tensor
-// is split by rows, split by columns or repeated.
+// is partitioned by rows, by columns or repeated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -160,7 +160,8 @@ openShards(const std::string &directory, WeightMap &weights) {
 }
 
 // The vocabulary size that the embedding's parts have, where params.json has
-// none: their rows when they split columns, the sum when they split rows.
+// none: their rows when they partition columns, the sum when they partition
+// rows.
 static absl::StatusOr<int64_t> inferVocabSize(const TensorParts &parts,
                                               int64_t dim) {
   uint64_t sum = 0;

@@ -94,7 +94,7 @@ double attentionBound(ExpKind exp, double dropped);
 /// The role of an argument of a step; null where nothing says so.
 StepRoleAttr roleOf(mlir::BlockArgument argument);
 
-/// Over how many ranks the weights in `scope` are split; 1 where they are
+/// The number of ranks that partition the weights in `scope`; 1 where these are
 /// whole.
 int64_t ranksOf(mlir::Operation *scope);
 

@@ -401,7 +401,7 @@ private:
   /// why not.
   static std::string form(func::FuncOp copy, func::FuncOp func,
                           const kernel::Target &target) {
-    // The angles of some layers, between those, are ahead of all.
+    // The cos/sin caches of some layers, between those, are ahead of all.
     Block &body = copy.getBody().front();
     for (auto table :
          llvm::make_early_inc_range(body.getOps<kernel::RopeTableOp>()))

@@ -17,7 +17,7 @@
 
 namespace llamac {
 
-/// The most ranks over which a model is split.
+/// The most ranks that may partition a model.
 inline constexpr int64_t mostRanks = 64;
 
 /// KV heads that each of `ranks` ranks has of `heads`; where these are fewer,

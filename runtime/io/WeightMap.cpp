@@ -9,9 +9,9 @@
 // Reading rows comes down to runs: stretches of stored rows that are contiguous
 // in one part, and where they go in the output. visitRuns finds them; the two
 // readers differ only in what they do with one. A weight that is whole, or
-// split by rows, and in Meta's order gives one run for each part; columns split
-// over shards, rows in Hugging Face's order or some columns alone give one run
-// a row and part.
+// partitioned by rows, and in Meta's order gives one run for each part; columns
+// in several shards, rows in Hugging Face's order or some columns alone give
+// one run a row and part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,8 @@ absl::Status WeightMap::add(WeightSource source) {
     return fail(absl::StrCat("shape: expected a size below 2^64 bytes, got [",
                              source.rows, ", ", source.cols, "]"));
 
-  // A part split by rows holds whole rows; one split by columns holds whole
-  // blocks of each row.
+  // A part of rows holds whole rows; a part of columns holds whole blocks of
+  // each row.
   const uint64_t unit =
       source.splitDim == 0
           ? *bytes / static_cast<uint64_t>(source.rows)

@@ -269,7 +269,7 @@ def split(name, x, shards, shard, embedding_dim):
 
 
 def write_meta(directory, config, weights, dtype="bf16", shards=1, embedding_dim=1, share_output=False):
-    """params.json and consolidated.NN.pth. `embedding_dim` is what shards split
+    """params.json and consolidated.NN.pth. `embedding_dim` is what shards partition
     the embedding by; `share_output` gives a tied model an "output" that is the
     embedding's own storage."""
     os.makedirs(directory)
@@ -492,7 +492,7 @@ MERGES = ("t h", "th e")
 
 def byte_vocabulary(size):
     """A byte-level vocabulary of `size` entries, at least 260: GPT-2's printable
-    stand-ins for the 256 bytes, what MERGES make, then special tokens."""
+    characters for the 256 bytes, what MERGES make, then special tokens."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     spare = iter(range(256, 512))
     tokens = [chr(b) if b in printable else chr(next(spare)) for b in range(256)]

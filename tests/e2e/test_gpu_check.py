@@ -164,7 +164,7 @@ Expected: 1
 
 
 class Programs(support.TestCase):
-    """Stand-ins for gpu_tests and compute-sanitizer, which are scripts."""
+    """Scripts in place of gpu_tests and compute-sanitizer."""
 
     def script(self, name, text):
         path = self.path(name)

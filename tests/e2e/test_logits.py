@@ -118,7 +118,7 @@ class AllForms(LogitsCase):
 
     def test_meta(self):
         for shards in self.meta_shards:
-            # Several shards split the embedding by columns (Llama 2) or by rows
+            # Several shards partition the embedding by columns (Llama 2) or by rows
             # (Llama 3); which one it is, only the shapes say.
             for split in (1, 0) if shards > 1 else (1,):
                 with self.subTest(shards=shards, embedding_split=split):

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A model that is split over ranks computes what the whole model computes."""
+"""A model that ranks partition computes what the whole model computes."""
 
 import dataclasses
 import json
@@ -50,7 +50,7 @@ class RanksCase(support.TestCase):
 
 class Logits(RanksCase):
     def test_are_those_of_float64(self):
-        # The default tier has one that is split in two and in four, and others in four alone.
+        # The default tier has one in two and in four parts, and others in four alone.
         whole = "two KV heads"
         for name in support.by_tier((whole, "biases", "norms of heads"), MODELS):
             model, expected = self.model(name)

@@ -98,8 +98,44 @@ FORBIDDEN = [
         r"\bHA~CK\b",
     )
 ]
+# Own coinages, and what readers search for instead. Spelt apart as well.
+TERMS = {
+    re.compile(rf"\b(?:{pattern.replace('~', '')})\b", re.IGNORECASE): term
+    for pattern, term in {
+        r"hou~se tests?": "lint",
+        r"made-u~p": "random",
+        r"like~liest": "argmax",
+        r"stand-i~ns?": "fake, or what it is",
+        r"plan~ted": "seeded",
+        r"kept (ob~jects|fi~les)": "cached objects, disk cache",
+        r"own ti~les": "default config",
+        r"(numbers?|tokens?|phases?|logits?) (that|which) (is|are) no~(ne| numbers?)": "NaN, invalid, unknown",
+        r"ho~lds? any~thing|nobody (has |had )?wr~(ote|itten)": "uninitialised",
+        r"ways? of rea~ding": "the CPU to tune for",
+        r"as they l~et": "depending on load",
+        r"AVX2 al~one": "AVX2-only machines",
+        r"of a re~ad": "of measured read bandwidth",
+        r"dea~l[st]": "partition",
+        r"tables? of (the )?ang~les": "cos/sin cache",
+        r"wan~ted (logits )?rows?": "logits rows, output rows",
+        r"meeting pla~ces?": "barrier",
+    }.items()
+}
 # Verbatim text of others.
-VERBATIM = ("LICENSE", "tests/e2e/data/")
+VERBATIM = ("LICENSE", "packaging/page-licenses.txt", "tests/e2e/data/")
+
+# Comments are sentences or name a thing: these first words make them neither.
+FRAGMENT = re.compile(r"(Of|Those|That|The same|As|What|To|By)\b")
+# How comments begin, by the ends of files' names.
+COMMENTS = {
+    (*CPP, ".cu", ".def", ".fbs", ".js", ".mlir", ".td"): re.compile(r"(.*?)//[/<]*(?!\S)\s?(.*)"),
+    (".py", ".sh", ".cmake", ".txt", ".toml", ".yaml"): re.compile(r"(|.*?\s)#(?!\S)\s?(.*)"),
+}
+# Folders whose comments are still to be rewritten: this list may only shrink.
+FRAGMENTS_REMAIN = (
+    "capi", "engine/step", "python", "runtime/cpu", "runtime/cuda", "runtime/device", "runtime/load",
+    "runtime/ranks", "text/request", "text/templates", "tools",
+)
 
 
 def tracked_files(*suffixes):
@@ -194,12 +230,35 @@ def wrong_banner(path, text):
 def wrong_words(path, text):
     if path.startswith(VERBATIM) or path.endswith(".png"):
         return []
-    return [
+    lines = list(enumerate(text.splitlines(), 1))
+    found = [
         f"{path}:{number}: {match.group(0)}"
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in lines
         for pattern in FORBIDDEN
         for match in pattern.finditer(line)
     ]
+    return found + [
+        f"{path}:{number}: {match.group(0)}: write {term}"
+        for number, line in lines
+        for pattern, term in TERMS.items()
+        for match in pattern.finditer(line)
+    ]
+
+
+def fragments(path, text):
+    """Comments in `text`, the file `path`, that begin as no sentence does: paragraphs
+    of blocks, and comments behind code."""
+    forms = [form for suffixes, form in COMMENTS.items() if path.endswith(suffixes)]
+    if not forms or any(is_within(path, folder) for folder in FRAGMENTS_REMAIN):
+        return []
+    found, block = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        match = forms[0].fullmatch(line)
+        code, comment = match.groups() if match else ("", "")
+        if comment and (code.strip() or len(code) != block) and FRAGMENT.match(comment):
+            found.append(f"{path}:{number}: {comment}: name what it is about")
+        block = len(code) if comment else None
+    return found
 
 
 # Folders of device code, and their files that may hold inline assembly.
@@ -233,11 +292,11 @@ def too_long(path, text):
     lines = len(text.splitlines())
     if lines <= MOST_LINES:
         return []
-    return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: split it by meaning"]
+    return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: divide it by meaning"]
 
 
 # Columns of a document: of its lines, and of rows of tables, which cannot be
-# split. Generated pages have their text from TableGen files.
+# wrapped. Generated pages have their text from TableGen files.
 DOCUMENT_COLUMNS = 99
 TABLE_COLUMNS = 160
 GENERATED = "<!-- Generated from "
@@ -450,6 +509,58 @@ class Words(LintTest):
             ("// FIX", "ME"),
         ]:
             self.assertEqual(len(wrong_words("ir/A.h", "line\n" + "".join(parts))), 1)
+
+
+    def test_finds_own_coinages(self):
+        for parts in [
+            ("// Random, not made-", "up weights."),
+            ("the like", "liest token"),
+            ("A NaN for num", "bers that are no", "ne."),
+            ("# Nobody: a byte that nobody wr", "ote"),
+            ("Wan", "ted rows come first."),
+            ("| 81 to 84 % of a re", "ad |"),
+            ("The scheduler dea", "ls rows to threads."),
+            ("one table of ang", "les"),
+        ]:
+            line = "".join(parts)
+            self.assertEqual(len(wrong_words("docs/a.md", f"# A\n{line}\n")), 1, line)
+
+    def test_lets_the_terms_of_the_field_pass(self):
+        for line in ["an ideal partition", "rows that are wanted", "a read of a reader", "NaN of no number", "AVX2 only"]:
+            self.assertEqual(wrong_words("docs/a.md", line), [], line)
+
+
+class Comments(LintTest):
+    def test_every_comment_names_what_it_is_about(self):
+        self.assert_clean(fragments, tracked_files(*(suffix for suffixes in COMMENTS for suffix in suffixes)))
+
+    def test_finds_seeded_violations(self):
+        for path, text in [
+            ("ir/A.h", "  int rows; ///< Of a launch."),
+            ("ir/A.h", "/// What the op reads.\nint f();"),
+            ("ir/A.h", "// A plan has kernels.\n//\n// Those of cpu are objects."),
+            ("ir/A.h", "int a; ///< Rows.\n/// By kernel.\nint b;"),
+            ("ir/A.h", "int a; ///< Rows.\nint b; ///< The same."),
+            ("serve/page/a.js", "  views: new Map(), // By message."),
+            ("ir/A.td", "// As the plan has it."),
+            ("bench/a.py", "SIZE = 2  #" " That of a block."),
+            ("cmake/A.cmake", "# To be found by ccache."),
+        ]:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(len(fragments(path, text)), 1)
+
+    def test_lets_right_comments_pass(self):
+        for path, text in [
+            ("ir/A.h", "  int rows; ///< Rows of a launch."),
+            ("ir/A.h", "/// Calls `visit` for each op.\n/// What it gives ends the walk.\nint f();"),
+            ("ir/A.h", "int a; ///< Rows that all launches\n       ///< Of the step share."),
+            ("ir/A.h", 'auto url = "https://That";'),
+            ("bench/a.py", "# A block's size.\nSIZE = 2  # Bytes."),
+            ("docs/a.md", "# What it is"),
+            ("tools/A.h", "// Of a folder that is not done."),
+        ]:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(fragments(path, text), [])
 
 
 class DeviceCode(LintTest):

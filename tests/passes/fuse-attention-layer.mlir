@@ -40,7 +40,7 @@ func.func @as_built(%q2: !wide, %k2: !narrow, %v2: !narrow, %pos: !indices, %seq
   return %o, %kv1 : !wide, !kv
 }
 
-// The query is scaled before it is split, each rope has a table, keys and
+// The query is scaled before it is in heads, each rope has a table, keys and
 // values are read apart, heads become rows and heads again.
 // CHECK-LABEL: func.func @in_other_words
 // CHECK-SAME: (%[[Q:.*]]: tensor<?x64xf32>, %[[K:.*]]: tensor<?x32xf32>, %[[V:.*]]: tensor<?x32xf32>, %[[POS:.*]]: tensor<?xi32>, %[[SEQ:.*]]: tensor<?xi32>, %[[KV:.*]]: !kv)

@@ -229,7 +229,7 @@ func.func @some_rows(%q: !q, %k: !heads, %v: !heads, %pos: !indices, %seq: !indi
   return %o : !q
 }
 
-// The mask and the table of the angles are made once for two layers, or for
+// The mask and the cos/sin cache are made once for two layers, or for
 // each: both fuse.
 // CHECK-LABEL: func.func @mask_shared_by_layers
 // CHECK-NOT: llama.causal_mask

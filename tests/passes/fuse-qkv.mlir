@@ -136,7 +136,7 @@ func.func @other_input(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>, %w: tensor<16
 
 !kv = !llama.kv<heads = 2, size = 8>
 
-// The caller sees the key before it is turned.
+// The caller sees the key before it is rotated.
 // CHECK-LABEL: func.func @key_returned
 // CHECK: kernel.rope_append
 func.func @key_returned(%x: tensor<?x64xf32>, %w: tensor<16x64xbf16>, %t: tensor<?x4x2xf32>, %kv: !kv, %p: tensor<?xi32>, %s: tensor<?xi32>) -> (tensor<?x16xf32>, !kv, tensor<?x16xf32>) {

@@ -70,7 +70,7 @@ func.func @tables_differ(%k: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %oth
 
 !kv = !llama.kv<heads = 2, size = 16>
 
-// The query is turned, but no append of the step does it.
+// The query is rotated, but no append of the step does it.
 func.func @attention_without_append(%q: tensor<?x2x16xf32>, %table: tensor<?x8x2xf32>, %pos: tensor<?xi32>, %seq: tensor<?xi32>, %kv: !kv) -> tensor<?x2x16xf32> {
   %0 = llama.rope %q, %table : (tensor<?x2x16xf32>, tensor<?x8x2xf32>) -> tensor<?x2x16xf32>
   // expected-error @below {{the query is not rotated by llama.rope}}

@@ -78,7 +78,7 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %v: tensor<?x32
 
 !kv = !llama.kv<heads = 2, size = 16>
 
-// Attention of some of the rows: all are turned and appended.
+// Attention of some of the rows: all are rotated and appended.
 // CHECK-LABEL: func.func @attention_of_gathered_rows
 // CHECK: %[[ROTATED:.*]], %[[NEW:.*]] = kernel.rope_append
 // CHECK-NEXT: %[[G:.*]] = kernel.gather_rows %[[ROTATED]], %{{.*}} : (tensor<?x32xf32>, tensor<?xi32>) -> tensor<?x32xf32>

@@ -258,7 +258,7 @@ TEST_F(CommandsTest, PerplexityScoresEachTokenOnceInOverlappingWindows) {
   const auto result = perplexity(*engine, tokens, 10, -1);
   if (!clean) {
     EXPECT_EQ(exitCode(result.status()), ExitCode::Accuracy);
-    GTEST_SKIP() << "the toy's text has logits that are no numbers";
+    GTEST_SKIP() << "the toy's text has logits of NaN";
   }
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->scored, 40);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All kinds of tokenizers share this: the text is split at its special tokens,
+// All kinds of tokenizers share this: the text is cut at its special tokens,
 // each part between them goes to the kind's own algorithm, and ids turn back to
 // bytes by look-up.
 //

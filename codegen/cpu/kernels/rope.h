@@ -32,9 +32,9 @@ struct SineCosine {
 };
 
 /// sin x and cos x for |x| up to 2^20, within 1e-15: x = n pi/2 + r with
-/// |r| <= pi/4, where pi/2 is split so that n times its first two parts is
-/// exact, then the Taylor series up to r^17 and r^16, whose next terms are
-/// below 1e-17.
+/// |r| <= pi/4, where pi/2 has parts such that n times the first two is exact,
+/// then the Taylor series up to r^17 and r^16, whose next terms are below
+/// 1e-17.
 LLAMAC_INLINE SineCosine sineCosine(F64x8 x) {
   constexpr double magic = 0x1.8p52; // Adding it rounds to an integer.
   F64x8 shifted = fma(x, F64x8(0x1.45f306dc9c883p-1), F64x8(magic));

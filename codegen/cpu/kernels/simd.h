@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Vector types of 16 lanes and what the kernels do with them. A lane is one of
-// the 16 rows of a weight panel. Clang splits a vector that is wider than the
+// the 16 rows of a weight panel. Clang divides a vector that is wider than the
 // machine's registers, so all but the few functions under "instruction sets"
 // are written once; those, the tile sizes that depend on the number of
 // registers, and amx.h are the only places that ask for the instruction set.
@@ -22,7 +22,7 @@
 // Everything is inlined, so how a wide vector would be passed is of no concern.
 #pragma clang diagnostic ignored "-Wpsabi"
 
-/// Without the width, LLVM may split 512-bit vectors for processors that it
+/// Without the width, LLVM may halve 512-bit vectors for processors that it
 /// tunes for 256.
 #define LLAMAC_INLINE                                                          \
   inline __attribute__((always_inline, min_vector_width(512)))

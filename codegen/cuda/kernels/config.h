@@ -156,7 +156,7 @@ constexpr int splitThreads = (streamWarps + 1) * 32;
 /// beside a ring.
 constexpr int splitInputLimit = 128 * 1024;
 
-/// Bytes of split input that an MMA's columns take: two halves for each element
+/// Bytes of input that an MMA's columns take: two halves for each element
 /// of 4 / maxRows blocks of each row.
 constexpr int splitSetBytes = 512;
 

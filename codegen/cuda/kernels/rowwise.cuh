@@ -182,10 +182,9 @@ struct SineCosine {
 };
 
 /// sin x and cos x for |x| up to 2^20, within 1e-15: x = n pi/2 + r with
-/// |r| <= pi/4, where pi/2 is split so that n times its first two parts is
-/// exact, then the Taylor series up to r^17 and r^16, whose next terms are
-/// below 1e-17. CUDA's own functions keep a table in memory for larger
-/// arguments.
+/// |r| <= pi/4, where pi/2 has parts such that n times the first two is exact,
+/// then the Taylor series up to r^17 and r^16, whose next terms are below
+/// 1e-17. CUDA's own functions keep a table in memory for larger arguments.
 LLAMAC_DEVICE SineCosine sineCosine(double x) {
   const double quarters = x * 0x1.45f306dc9c883p-1;
   const int n = static_cast<int>(quarters + (quarters < 0 ? -0.5 : 0.5));

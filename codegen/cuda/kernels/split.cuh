@@ -10,7 +10,7 @@
 // them one by one: int4 at the bandwidth of an H200 leaves about three lane
 // operations for each. So they go to tensor cores, m16n8k16 with halves, as the
 // 16 rows. Their integers are exact in a half. The input is not, so each
-// element is split in two,
+// element becomes two halves,
 //
 //   x * s = high + low / 2048       s a power of two, one for each block
 //
@@ -58,7 +58,8 @@ LLAMAC_DEVICE void loadEights(float (&to)[count][8], const float *row,
     }
 }
 
-/// The input of a product in shared memory, split, times the gain of a norm.
+/// The input of a product in shared memory, in halves, times the gain of a
+/// norm.
 template <GemvConfig config> struct SplitInput {
   using Shared = SplitShared<config>;
   static constexpr int rows = config.maxRows;

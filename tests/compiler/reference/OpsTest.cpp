@@ -187,7 +187,7 @@ TEST_F(OpsTest, RmsNormDividesByTheRootMeanSquare) {
   expectNear(y.data, expected, 1e-7);
 }
 
-/// Products of all sizes that tiles, vectors and threads split unevenly.
+/// Products of all sizes that tiles, vectors and threads divide unevenly.
 class LinearTest : public OpsTest,
                    public testing::WithParamInterface<std::array<int64_t, 3>> {
 };

@@ -106,7 +106,7 @@ static std::shared_ptr<Program> productProgram(const Product &product) {
   return program;
 }
 
-/// `x` may hold anything; `residual` is not read by other epilogues. Kernels
+/// `x` may be uninitialised; `residual` is not read by other epilogues. Kernels
 /// are those for steps of `kernelRows` rows; 0: of as many as x has.
 static OpCase productCase(const std::string &name, const Product &product,
                           const std::shared_ptr<const Program> &program,

@@ -18,7 +18,7 @@ namespace llamac::conformance {
 struct PlanRunner {
   std::shared_ptr<PlanLibrary> library;
   std::function<absl::StatusOr<std::shared_ptr<Device>>()> device;
-  /// Whether the device itself sees reads of memory that nobody has written.
+  /// Whether the device itself sees uninitialised reads of memory.
   /// Else the workspace holds NaNs before every step.
   bool seesUndefined = false;
 };

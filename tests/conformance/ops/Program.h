@@ -52,8 +52,8 @@ struct Model {
 inline constexpr int64_t maxSequences = 4;
 
 /// A weight as it is stored: rows x cols of `type`, row-major. A vector, which
-/// is f32, has `isVector` and one row. Its rows may be split over as many ranks
-/// as it has `parts`.
+/// is f32, has `isVector` and one row. Its rows may be in parts of as many
+/// ranks as it has `parts`.
 struct StoredWeight {
   std::string name; ///< In its program.
   DataType type;

@@ -112,7 +112,7 @@ void addSamplingCases(std::vector<OpCase> &cases) {
     std::vector<float> equal(4 * vocabulary, -1.5f);
     cases.push_back(sampleCase(name + "_equal", program, equal,
                                {greedy, {1, 1, 1, 0}, {1, 0, 1, 0}, greedy}));
-    // A row with a logit that is no number has no token; the others do.
+    // A row with a logit of NaN has no token; the others do.
     std::vector<float> bad = normalFloats(5 * vocabulary, 93);
     bad[vocabulary - 1] = NAN;
     bad[2 * vocabulary] = INFINITY;

@@ -64,7 +64,7 @@ WRAPPER(halvesOfE4m3) {
 }
 #endif
 WRAPPER(floatsOfE4m3ByBits) {
-  // The replacement for that before sm_89: every element, in each of four
+  // The code in place of that before sm_89: every element, in each of four
   // places beside any others.
   FOR_EACH for (int place = 0; place < 4; ++place) {
     const uint32_t others = in[i] & ~(0xffu << 8 * place);

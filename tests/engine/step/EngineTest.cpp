@@ -601,7 +601,7 @@ TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
   EXPECT_EQ(*(*next)[0], toy::drawnToken(same->nextParams().uniform, 5));
 }
 
-/// Two tokens, of which the second has logits that are no numbers.
+/// Two tokens, of which the second has logits of NaN.
 static std::vector<int> poisonedPrompt() {
   for (int token = 2; token < toy::vocab; ++token)
     for (int other = 2; other < toy::vocab; ++other)

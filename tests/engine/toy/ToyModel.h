@@ -78,7 +78,7 @@ unsigned windowHashOf(const std::vector<int> &tokens);
 /// The result of greedy generation after `prompt`: `count` ids.
 std::vector<int> greedyAfter(std::vector<int> prompt, int count);
 
-/// Whether any beginning of `tokens` has logits that are no numbers.
+/// Whether any beginning of `tokens` has logits of NaN.
 bool isPoisoned(const std::vector<int> &tokens);
 
 /// A sequence of `size` tokens that starts with `first` and whose greedy

@@ -39,7 +39,7 @@ constexpr unsigned mixHash(unsigned hash, unsigned value) {
   return (hash ^ value) * 16777619u;
 }
 
-/// A sequence whose hash is a multiple of this gives a logit that is no number.
+/// A sequence whose hash is a multiple of this gives a logit of NaN.
 constexpr unsigned poison = 61;
 
 /// Logits fall from 0 at id hash % (vocab - 1) on; the last id's says which
