@@ -50,7 +50,7 @@ def prompts(args, peer):
 
 
 def llamac(args, *command, **options):
-    """What llamac prints."""
+    """The output of llamac."""
     result = subprocess.run([args.llamac, *map(str, command)], capture_output=True, text=True, **options)
     if result.returncode:
         sys.exit(f"llamac {' '.join(map(str, command))[:120]} failed:\n{result.stderr}")
@@ -58,7 +58,7 @@ def llamac(args, *command, **options):
 
 
 def answers(args, asked, *flags):
-    """Those of the cpu target."""
+    """The cpu target's answers."""
     requests = [{"id": i, "tokens": ids, "temperature": 0, "max_tokens": args.tokens} for i, ids in enumerate(asked)]
     lines = "".join(json.dumps(request) + "\n" for request in requests)
     printed = llamac(args, "generate", args.model, "--prompts", "-", "-o", "-", "-q", *flags, input=lines)
@@ -91,7 +91,7 @@ def reference_answer(args, peer, prompt, guess, folder):
 
 
 def divergences(args, peer, asked, reference, folder):
-    """Those of the first token and of all tokens, by engine."""
+    """The divergences of the first token and of all tokens, by engine."""
     found = {name: (Comparison(), Comparison()) for name in ("cpu", "llama.cpp")}
     for prompt, answer in zip(asked, reference):
         tokens = prompt + answer

@@ -105,7 +105,7 @@ class Launch:
         return "gemv_mma" if "gemv_mma" in self.kernel else "batch" if "_wgmma" in self.kernel else "stream"
 
     def of_then(self):
-        """What it was when steps were measured: batches went by gemv_mma, which normalised its input itself."""
+        """The product when steps were measured: batches went by gemv_mma, which normalised its input itself."""
         if self.kernel.startswith("rms_norm"):
             return None
         return Launch(self.kernel.replace("gemm_wgmma", "gemv_mma").replace("qkv_wgmma", "qkv_gemv_mma"), self.weights,
@@ -113,7 +113,7 @@ class Launch:
 
 
 def elements_of(tensor):
-    """Of a type such as tensor<2048x8192xbf16>."""
+    """The elements of a type such as tensor<2048x8192xbf16>."""
     elements = 1
     for size in re.match(r"tensor<(.*)>", tensor)[1].split("x")[:-1]:
         elements *= int(size)
@@ -121,7 +121,7 @@ def elements_of(tensor):
 
 
 def launches_of(text, program):
-    """Of a program in the IR after lower-to-plan."""
+    """The launches of a program in the IR after lower-to-plan."""
     body = re.search(rf"plan\.program @{program} \{{(.*?)\n  \}}", text, re.S)[1]
     kinds = dict(re.findall(r"(%\d+) = plan\.weight \"[^\"]*\" : (\S+)", body))
     caches = set(re.findall(r"(%\d+) = plan\.kv", body))

@@ -74,7 +74,7 @@ class Machine:
         self.program, self.threads = program, threads
 
     def run(self, *args):
-        """What the program prints."""
+        """The output of the program."""
         command = [str(x) for x in (self.program, *args)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode:

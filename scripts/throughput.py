@@ -63,7 +63,7 @@ def requests_of(args, name):
 
 
 def engine(args, requests):
-    """What `generate` says of `requests`."""
+    """The report of `generate` on `requests`."""
     with tempfile.TemporaryDirectory() as folder:
         prompts, answers = os.path.join(folder, "requests.jsonl"), os.path.join(folder, "answers.jsonl")
         with open(prompts, "w", encoding="utf-8") as f:
@@ -87,7 +87,7 @@ def engine(args, requests):
 
 
 class Times:
-    """What clients saw."""
+    """The times that clients saw."""
 
     def __init__(self):
         self.first, self.between = [], []

@@ -40,7 +40,7 @@ def tune(llamac, plan, cache, budget):
 
 
 def compare(llamac, plan, cache, rounds):
-    """What llamac bench reports of the plan with tuned configs relative to without."""
+    """The report of llamac bench on the plan with tuned configs relative to without."""
     options = ["--compare-untuned", "--json", "--repeat", str(rounds), "--gen-tokens", "48"]
     return json.loads(run([llamac, "bench", plan, *options], cache))
 
@@ -56,8 +56,8 @@ def selected(choice):
 
 
 def near_best(report):
-    """Of how many kernels the default takes at most 1.1 times what the best found
-    takes, and of how many that were measured. The best found is what was selected:
+    """The number of kernels whose default takes at most 1.1 times what the best found
+    takes, and the number that were measured. The best found is what was selected:
     faster by more than noise. (The fastest of many in a few rounds is so by chance.)"""
     measured = [kernel for _, kernel in kernels_of(report) if kernel["candidates"][0]["rounds"]]
     return sum(selected(kernel)["ratio"] >= 1 / 1.1 for kernel in measured), len(measured)

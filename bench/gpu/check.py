@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs where the GPU is: tests, then measurements, then what takes long and tells least."""
+"""The program that runs where the GPU is: tests, then measurements, then what takes long and tells least."""
 
 import json
 import os
@@ -186,7 +186,7 @@ class Check:
         return self.step_end - time.monotonic()
 
     def outcome(self, *command, env=None):
-        """What became of a program, and the seconds that it had."""
+        """The outcome of a program, and the seconds that it had."""
         limit = min(self.limit * PROGRAM_LIMITS, self.left())
         if limit < 2:
             raise TimeOver
@@ -335,7 +335,7 @@ class Check:
         self.results["serving"] = [{"shape": plan["shape"], "weights": plan["weights"]} | json.loads(line) for line in lines]
 
     def profile(self, plan):
-        """What Nsight Compute tells of the largest kernels."""
+        """Nsight Compute's figures for the largest kernels."""
         program = find_tool("ncu", self.env)
         if not program:
             self.results["profile"] = profiler.MISSING
@@ -440,7 +440,7 @@ class Check:
             raise ProgramError(f"expected the same bits whatever runs beside an answer, got {wrong}")
 
     def rows(self, plan):
-        """Of each launch the rows of the same tokens, alone and beside others: the first one whose bits differ is
+        """Compares the rows of the same tokens, alone and beside others, in each launch: the first that differs is
         where answers that depend on their neighbours begin to."""
         command = [self.program("gpu_tests"), "--rows", "4" if self.dry else "16", self.plan_path(plan), *self.gpu]
         row = self.results["rows"] = {"shape": plan["shape"]} | json.loads(self.call(*command).splitlines()[-1])
@@ -448,7 +448,7 @@ class Check:
             raise ProgramError(f"the first launch whose rows differ: {row['difference']}")
 
     def has_two_gpus(self):
-        """Of which two ranks have one each."""
+        """Whether two ranks can have a GPU each."""
         command = [*self.suite_command, "--gpu-index", "1", "--gtest_list_tests"]
         return process.run(command, self.env, self.limit).succeeded
 

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a GPU's machine needs, packed where llamac is built."""
+"""Packs what a GPU's machine needs, where llamac is built."""
 
 import glob
 import json
@@ -156,7 +156,7 @@ class Compiler:
         self.call("compile", shape, weights, *flags, "--gpu", "sm_90a", "--no-weights", "-q", "-o", path)
 
     def bits(self, shape, weights):
-        """Of a weight as the kernels read it, scales included."""
+        """The bits of a weight as the kernels read it, scales included."""
         fits = json.loads(self.call("plan", shape, weights, "--target", "cuda", "--gpu", "sm_90a", "--json"))
         return 8 * (fits["memory"]["weights"] - SHAPES[shape].norm_bytes) / SHAPES[shape].weights
 
@@ -195,7 +195,7 @@ def record(build, target, folder, cases):
 
 
 def config(shape):
-    """Of Hugging Face's format."""
+    """A config in Hugging Face's format."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

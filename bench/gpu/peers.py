@@ -101,7 +101,7 @@ class Model(torch.nn.Module):
 
 
 def frequencies(shape):
-    """Of RoPE; scaled as Llama 3 does: long waves by the factor, short ones not, and those between in part."""
+    """RoPE's frequencies, scaled as Llama 3 does: long waves by the factor, short ones not, others in part."""
     plain = 500000.0 ** (-torch.arange(0, shape.head, 2, dtype=torch.float64) / shape.head)
     waves = 8192 * plain / (2 * torch.pi)
     share = ((waves - 1) / (4 - 1)).clamp(0, 1)

@@ -23,12 +23,12 @@ class ProgramError(Exception):
 
 
 class TimeOver(Exception):
-    """What the budget has no room for."""
+    """The budget has no time left for more."""
 
 
 @dataclass
 class Outcome:
-    """What became of a program."""
+    """The outcome of a program."""
 
     out: str
     err: str
@@ -124,7 +124,7 @@ def is_chosen(name, pattern):
 
 
 def write_atomically(path, text):
-    """What was there stays until all of `text` is written."""
+    """The old contents stay until all of `text` is written."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as f:

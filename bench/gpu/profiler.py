@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What Nsight Compute (ncu) tells of the kernels that take most of a run's time."""
+"""The figures of Nsight Compute (ncu) for the kernels that take most of a run's time."""
 
 import csv
 import re
@@ -64,8 +64,8 @@ def largest(found, work):
 
 
 def options(kernels, log):
-    """Of ncu, around the border between two steps: the end of one and the beginning of the other have every kernel.
-    The first step may be the warm-up's, so the border is behind the second."""
+    """Options of ncu, around the border between two steps: the end of one and the beginning of the other have every
+    kernel. The first step may be the warm-up's, so the border is behind the second."""
     names = "|".join(map(re.escape, kernels))
     step = sum(launches for _, launches in kernels.values())
     before = len(kernels)
@@ -83,7 +83,7 @@ def read(log):
 
 
 def rows(text, kernels):
-    """Of each kernel its first launch in ncu's table; figures that it has not are None."""
+    """The first launch of each kernel in ncu's table; figures that it has not are None."""
     lines = text.splitlines()
     head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if head is None:
@@ -102,7 +102,7 @@ def rows(text, kernels):
 
 
 def number(text):
-    """Of ncu, which may have commas between thousands; None where there is none."""
+    """A number of ncu, which may have commas between thousands; None where there is none."""
     try:
         return float((text or "").replace(",", ""))
     except ValueError:

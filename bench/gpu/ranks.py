@@ -25,7 +25,7 @@ def why_not(error, gpus):
 
 
 def logits(path):
-    """Those of a .npy file, of float32 in the machine's order."""
+    """The logits in a .npy file, of float32 in the machine's order."""
     with open(path, "rb") as f:
         data = f.read()
     header = 10 + struct.unpack("<H", data[8:10])[0]

@@ -41,7 +41,7 @@ def best_product(results, shape):
 
 
 class Scale:
-    """Of a logarithmic axis, in whole decades around `values`."""
+    """The scale of a logarithmic axis, in whole decades around `values`."""
 
     def __init__(self, values, begin, end):
         self.low = math.floor(math.log10(min(values)))

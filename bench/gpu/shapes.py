@@ -35,7 +35,7 @@ class Shape:
         return (2 * self.layers + 1) * self.dim * 4
 
     def bytes_per_step(self, bits, keys):
-        """What a step of decode reads at least: each matrix and norm once, and `keys` keys and values in 16 bits."""
+        """The least that a step of decode reads: each matrix and norm once, and `keys` keys and values in 16 bits."""
         matrices = self.layers * self.layer_weights + self.vocab * self.dim
         return matrices * bits / 8 + self.norm_bytes + keys * self.layers * self.kv_heads * self.head * 4
 

@@ -155,7 +155,7 @@ class Server:
 
 @serve.deployment
 class Router:
-    """What Ray's proxies give requests to."""
+    """Ray's proxies give requests to it."""
 
     def __init__(self, servers, options: Options):
         self.servers = servers.options(method_name="answer", stream=True)

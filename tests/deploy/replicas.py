@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of replicas share: requests that begin alike in groups, their
+"""The tests of replicas share this: requests that begin alike in groups, their
 answers by a lone server, and what a router made of them."""
 
 import collections
@@ -131,7 +131,7 @@ class ReplicasTestCase(support.TestCase):
 
     @classmethod
     def lone_answers(cls, bodies):
-        """What a server gives that does nothing else."""
+        """The answers of a server that does nothing else."""
         with Server([cls.plan], cls.path("lone.log"), "--parallel", 1, "--no-prefix-cache") as server:
             answers = [ask(server.port, body) for body in bodies]
         # A router that mixed answers up would be found only where they differ.

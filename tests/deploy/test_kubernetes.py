@@ -78,7 +78,7 @@ class Contract(support.TestCase):
         return Server([self.plan], self.path("access.log"), *command[2:port], *command[port + 2 :])
 
     def get(self, server, path, host):
-        """What a server gives to one that calls it by `host`."""
+        """The answer of a server to one that calls it by `host`."""
         status, _, body = server.request("GET", path, fields={"Host": host})
         self.assertEqual(status, 200, body)
         return body.decode()

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of plans for cuda share where there is no GPU: libcuda, libnvrtc
+"""The tests of plans for cuda share this where there is no GPU: libcuda, libnvrtc
 and libnccl are fakes (tests/runtime/cuda/fake_driver), which run the kernels on the
 simulator."""
 
@@ -20,7 +20,7 @@ from support import FAKE_DRIVER
 
 
 def environment(sim_plan, capability="9.0", **more):
-    """Of a process in which the fakes run the kernels of `sim_plan`."""
+    """The environment of a process in which the fakes run the kernels of `sim_plan`."""
     fakes = dict.fromkeys(("LD_LIBRARY_PATH", "LLAMAC_NVRTC_PATH", "LLAMAC_NCCL_PATH"), FAKE_DRIVER)
     return dict(os.environ, **fakes, LLAMAC_FAKE_PLAN=sim_plan, LLAMAC_FAKE_CAPABILITY=capability) | more
 

@@ -165,7 +165,7 @@ class Llama:
         return answer
 
     def logits(self, tokens):
-        """Of every position of `tokens`, as an array [tokens, vocabulary]."""
+        """The logits of every position of `tokens`, as an array [tokens, vocabulary]."""
         count = len(tokens)
         _library.llama_memory_clear(_library.llama_get_memory(self._context), True)
         ids, every = (I32 * count)(*tokens), (ctypes.c_int8 * count)(*[1] * count)

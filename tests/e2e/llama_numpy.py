@@ -77,7 +77,7 @@ class Config:
 
 
 def rope_factors(config):
-    """What each rotary frequency is divided by: [h / 2] values, all 1 without
+    """The divisor of each rotary frequency: [h / 2] values, all 1 without
     scaling. In Llama 3.1's, a wavelength that fits the old context less than
     `low_freq_factor` times is stretched by `factor`, one that fits it more than
     `high_freq_factor` times is kept, and between them the frequency is a blend.

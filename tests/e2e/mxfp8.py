@@ -33,5 +33,5 @@ def dequantise(elements, scales):
 
 
 def rounded(values):
-    """What float32 values become in blocks of 32."""
+    """The float32 values after rounding in blocks of 32."""
     return dequantise(*quantise(values)).reshape(values.shape)

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of the page of llamac serve share: the page in a headless Chromium,
+"""The tests of the page of llamac serve share this: the page in a headless Chromium,
 with a server of the test.
 
 Every test ends with a look at what the browser complained about: scripts that

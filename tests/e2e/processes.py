@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of ranks that are processes share: mpirun, and what it started."""
+"""The tests of ranks that are processes share this: mpirun, and what it started."""
 
 import os
 import shutil

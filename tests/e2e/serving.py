@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of `llamac serve` share: a server that runs, and the real
+"""The tests of `llamac serve` share this: a server that runs, and the real
 model as a plan."""
 
 import http.client
@@ -122,7 +122,7 @@ class Stream:
         self.text = b""
 
     def read(self, mark=None):
-        """What came, up to `mark`, to the end of the answer, or to a refusal."""
+        """The text that came, up to `mark`, to the end of the answer, or to a refusal."""
         while not (mark in self.text if mark else self.text.endswith(b"\r\n0\r\n\r\n")):
             if self.text.startswith(b"HTTP/1.1 503"):
                 break

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the end-to-end tests share: finding and running the built binaries.
+"""The end-to-end tests share this: finding and running the built binaries.
 
 ctest sets LLAMAC_BIN_DIR (the binaries) and LLAMAC_MODELS (smollm2.gguf and
 llama3/). A test that lacks a Python package or a model ends with 77, which

@@ -79,7 +79,7 @@ class BadModelCase(support.TestCase):
         return lines[0]
 
     def refuse_at(self, *mentions):
-        """The same, where the message names a file and says what was wrong."""
+        """refuse(), where the message names a file and says what was wrong."""
         message = self.refuse(BAD_FILE, mentions)
         self.assertRegex(message, r"expected .*, got ")
         self.assertIn(os.path.basename(self.model), message)

@@ -65,7 +65,7 @@ class ChatCase(support.TestCase):
 
 class Run(ChatCase):
     def answer(self, *args, **options):
-        """What `run` prints as JSON, its answer as ids."""
+        """The JSON that `run` prints, its answer as ids."""
         return json.loads(self.llamac("run", self.plan, *GREEDY, *LIMIT, "--print-ids", "--json", *args, **options).stdout)
 
     def check_prompt(self, messages, *args):
@@ -298,7 +298,7 @@ class Terminal(ChatCase):
         self.process = 0
 
     def wait(self, text, pause=0.3):
-        """What comes up to `text`, which must; then the terminal is ready."""
+        """The output up to `text`, which must come; then the terminal is ready."""
         came, last = b"", time.monotonic() + self.SECONDS
         while text.encode() not in came:
             ready = select.select([self.terminal], [], [], max(last - time.monotonic(), 0))[0]

@@ -232,7 +232,7 @@ class PlanOptions(SmallModel):
 
 
 class Loading(SmallModel):
-    """What every verb that takes a model says of it."""
+    """Warnings and errors about a model from every verb that takes one."""
 
     VERBS = {
         "inspect": ("--json",),
@@ -246,7 +246,7 @@ class Loading(SmallModel):
         return [self.llamac(verb, model, *args, *flags, cwd=self.folder) for verb, args in self.VERBS.items()]
 
     def test_a_context_beyond_training_is_a_warning(self):
-        """Of the 4096 tokens that the file names; one for each verb."""
+        """The file names 4096 tokens; each verb warns once."""
         for context, warnings in ((64, 0), (4096, 0), (8192, 1)):
             for result in self.run_verbs(self.model, "-c", context):
                 self.assertEqual(result.stderr.count("trained for up to 4096"), warnings, result.stderr)

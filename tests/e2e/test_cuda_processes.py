@@ -19,7 +19,7 @@ class Processes(CudaCase):
     RUN = ("-n", "12", *CudaCase.PROMPT)
 
     def launch(self, failing=None, **more):
-        """Of rank `failing` alone an all-gather fails in the second program."""
+        """An all-gather fails in the second program of rank `failing` alone."""
         env = processes.ENVIRONMENT | self.environment(**more)
         command = []
         for rank in range(self.RANKS):

@@ -35,7 +35,7 @@ LLAMA_CPP_GELU_TOLERANCE = 2.0**-11
 
 
 class FamilyCase(test_logits.LogitsCase):
-    """What is compared; subclasses say of which family."""
+    """The comparisons of a family, which subclasses name."""
 
     family = None
     gguf_config = None  # Where it is not `config`.
@@ -257,7 +257,7 @@ class Gemma3(FamilyCase):
         self.compare_all("wide", windows=(5000, 5000, 5000, 5000, 5000, 0))
 
     def test_thetas_by_kind(self):
-        """As newer files have them."""
+        """Newer files have this form."""
         parameters = {
             "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
             "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What happens to whole processes when the machine or a file lets them down: one
+"""The end of whole processes when the machine or a file lets them down: one
 line, an exit code of its own (docs/reliability.md), and nothing left behind.
 
     test_faults.py Weights     numbers that are not finite

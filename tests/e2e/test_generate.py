@@ -390,7 +390,7 @@ class PrefixCache(GenerateCase):
     """A prefix cache in a file, from one process to the next."""
 
     def logprobs(self, answers):
-        """What depends on the logits, bit by bit: by the id of the request."""
+        """Tokens and logprobs, which depend on each bit of the logits, by the id of the request."""
         return {key: (a["tokens"], a["logprobs"]) for key, a in by_id(answers).items()}
 
     def requests(self, seed, pages=2, count=4):

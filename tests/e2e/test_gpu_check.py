@@ -41,7 +41,7 @@ ENV = os.environ | {"LLAMAC_BUILD": os.path.dirname(support.BIN_DIR), "LLAMAC_PY
 
 
 def options(**changes):
-    """As gpu_check.py parses them."""
+    """Options like those that gpu_check.py parses."""
     plain = {
         "budget": None,
         "limit": None,
@@ -65,7 +65,7 @@ def kernel(name, part="step", us=10.0, size=1_000_000, operations=2_000_000, sha
 
 
 def results(**changes):
-    """As check.py writes them."""
+    """Results like those that check.py writes."""
     row = {"shape": "1b", "weights": "bf16", "step_ms": 0.8, "load_s": 2.0, "prefill_tok_s": 9000, "batch": 1}
     row |= {"prompt_tokens": 32, "gb_per_step": 2.5, "share": 0.7}
     found = {"dry_run": False, "problems": [], "left_out": [], "seconds": 1.0}
@@ -578,8 +578,8 @@ with open(value("--log-file"), "w") as f:
 
 
 class DryRun(support.TestCase):
-    """Of one package: packing it takes longer than a run. In the default tier it has a few cases of conformance, and no
-    format but bf16, and no kernels for two ranks."""
+    """One package is run: packing it takes longer than a run. In the default tier it has a few cases of conformance,
+    and no format but bf16, and no kernels for two ranks."""
 
     CASES = "embed_q6_k_r1|embed_bf16_r7|rms_norm_w72_r5|matmul_bf16_r1|pointwise_gelu_w202_r66|gather_rows_w8_wants_0"
     FAULTY = "embed_embed_q6_k_table_n37_k256_q6_k"

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `cmake --install` puts into a prefix: it is all there, works where the prefix
+"""The files that `cmake --install` puts into a prefix: it is all there, works where the prefix
 is moved to, and names neither the build folder nor the first place."""
 
 import os

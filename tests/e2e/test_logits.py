@@ -111,7 +111,7 @@ class LogitsCase(support.TestCase):
 
 
 class AllForms(LogitsCase):
-    """The same weights in the three formats."""
+    """One set of weights in the three formats."""
 
     meta_shards = support.by_tier((3,), (1, 3))
     hf_shards = support.by_tier((2,), (1, 2))

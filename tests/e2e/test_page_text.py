@@ -151,7 +151,7 @@ class Hostile(PageCase):
         self.check_is_text()
 
     def test_what_the_libraries_might_write_is_cleaned(self):
-        """As if they wrote what they were given."""
+        """The libraries seem to write what they were given."""
         self.expected = ["Content Security Policy"]  # The error of a document that is not shown.
         for payload in [*PAYLOADS, "<p style=color:red id=prompt name=x data-x=1 onclick=hit()>x</p>", "<input autofocus>"]:
             with self.subTest(payload):

@@ -28,7 +28,7 @@ def config_of(shape):
 
 
 def parameters(dim, layers, heads, kv_heads, ffn, vocabulary):
-    """Of the matrices, and of the norms."""
+    """The parameters of the matrices, and of the norms."""
     kv = dim // heads * kv_heads
     matrices = layers * (2 * dim * dim + 2 * dim * kv + 3 * dim * ffn)
     return matrices + 2 * vocabulary * dim, (2 * layers + 1) * dim

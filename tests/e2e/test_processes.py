@@ -203,7 +203,7 @@ class Faults(ProcessesCase):
         return processes.start(3, *self.command(2000), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def end(self, launcher, pids):
-        """What it has said, once all processes have ended; the exit code."""
+        """The launcher's output, once all processes have ended; the exit code."""
         start = time.monotonic()
         try:
             out, error = launcher.communicate(timeout=MOST_SECONDS)
@@ -215,7 +215,7 @@ class Faults(ProcessesCase):
         return out.decode(), error.decode(), launcher.returncode
 
     def kill(self, rank, moment, isStarting):
-        """What a run says whose rank is killed `moment` seconds after it was started, or has begun to answer."""
+        """The output of a run whose rank is killed `moment` seconds after it was started, or has begun to answer."""
         launcher = self.begin()
         begun = b""
         while len(pids := processes.ranks_of(launcher)) < 3:

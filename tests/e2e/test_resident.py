@@ -52,7 +52,7 @@ class Case(support.TestCase):
         return self.plan(model, "--resident-step", "on", *flags)
 
     def bits(self, plan, tokens, *flags):
-        """Of the logits of steps of one row."""
+        """The bits of the logits of steps of one row."""
         out = self.path("logits.npy")
         ids = ",".join(map(str, tokens))
         self.llamac("logits", plan, "--tokens", ids, "--chunk", 1, "-o", out, "-q", *flags)
@@ -110,7 +110,7 @@ class Bits(Case):
 
 
 class Families(Case):
-    """Those whose layers have one structure."""
+    """Families whose layers have one structure."""
 
     models = 0
 

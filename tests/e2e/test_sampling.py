@@ -29,7 +29,7 @@ def log_softmax(logits):
 
 
 def penalise(logits, prompt, answer, repetition=1.0, frequency=0.0, presence=0.0, bias=None):
-    """As vLLM documents them."""
+    """Penalties by vLLM's documentation."""
     logits = logits.astype(np.float64).copy()
     for token, value in (bias or {}).items():
         logits[token] += value

@@ -61,7 +61,7 @@ class OnCpu(Load):
 
 
 class Gpu(Load):
-    """Of the cuda target's kernels, with rounding that depends on where a kernel
+    """The load on the cuda target's kernels, with rounding that depends on where a kernel
     rounds: two paths that only happen to agree do not."""
 
     def made(self, name, write, *args, **options):
@@ -91,7 +91,7 @@ class Gpu(Load):
 
 
 class EveryShape:
-    """What both devices run by their load_hostile()."""
+    """Loads that both devices run by their load_hostile()."""
 
     def test_heads_of_16(self):
         self.load_hostile(self.heads_of_16())

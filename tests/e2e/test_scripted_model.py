@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""That a scripted model says what it was made to say: to llamac and to llama.cpp."""
+"""A scripted model says what it was made to say: to llamac and to llama.cpp."""
 
 import json
 import unittest

@@ -81,7 +81,7 @@ class Client(ServedTestCase):
         return self.chat(messages, **options).choices[0].message.content
 
     def run_tokens(self, ids, tokens):
-        """What `llamac run` answers to ids."""
+        """The answer of `llamac run` to ids."""
         ids = ",".join(map(str, ids))
         options = ("--temp", 0, "-n", tokens, "--json", "-q")
         return json.loads(self.llamac("run", self.plan, "--tokens", ids, *options).stdout)["text"]
@@ -578,7 +578,7 @@ class Tools:
         return self.chat(options.pop("messages", self.ASK), **options)
 
     def call(self, name, arguments):
-        """What the model writes to call, as a regex, of `arguments` in JSON."""
+        """The text by which the model calls, as a regex, with `arguments` in JSON."""
         text = f'{{"name": "{name}", "{self.arguments}": {arguments}}}'
         return re.sub(r"([][{}()\\.*+?|^$])", r"\\\1", self.open + text + self.close).replace("\n", r"\n")
 
@@ -588,7 +588,7 @@ class Tools:
         return message.content or "", calls
 
     def streamed_parts(self, chunks, index=0):
-        """The same of a stream, of which the form is checked."""
+        """parts() of a stream, whose form is checked."""
         content, calls, reason = "", [], None
         for choice in (one for chunk in chunks for one in chunk.choices if one.index == index):
             self.assertIsNone(reason)
@@ -605,7 +605,7 @@ class Tools:
         return content, calls, reason
 
     def check(self, **options):
-        """That a stream is as the whole, whose choices are returned."""
+        """Checks that a stream is as the whole, whose choices are returned."""
         whole = self.ask(**options)
         chunks = list(self.ask(stream=True, **options))
         for choice in whole.choices:
@@ -616,7 +616,7 @@ class Tools:
         return whole.choices
 
     def check_calls(self, choice, names):
-        """That `choice` is calls of `names` alone, which the schemas allow."""
+        """Checks that `choice` is calls of `names` alone, which the schemas allow."""
         content, calls = self.parts(choice.message)
         self.assertEqual((choice.finish_reason, content), ("tool_calls", ""))
         self.assertIsNone(choice.message.content)

@@ -54,7 +54,7 @@ class GpuFaults(CudaCase):
         return server
 
     def ask(self, server, body, streams, wholes):
-        """As many answers that come in events, and whole, as run now: the
+        """Asks for as many answers, in events and whole, as run now: the
         connections, the threads and where these put status and JSON."""
         answers = []
         threads = [
@@ -170,7 +170,7 @@ class Crowds(support.TestCase):
         self.addCleanup(self.server.stop)
 
     def bodies(self, **more):
-        """Of prompts that share no beginning."""
+        """Requests whose prompts share no beginning."""
         return [SHORT | {"prompt": [(i + 7 * k) % 256 for k in range(4 + i % 9)]} | more for i in range(self.CLIENTS)]
 
     def assert_idle(self):

@@ -75,7 +75,7 @@ def closed(schema):
 
 
 def schema_of(kind, is_narrow):
-    """That of a type in the client. A narrow one has only values that this server
+    """The schema of a type in the client. A narrow one has only values that this server
     should take."""
     schema = pydantic.TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
     schema = closed(schema)
@@ -294,7 +294,7 @@ class Schema(serving.ServedTestCase):
         return [event.removeprefix("data: ") for event in events]
 
     def check_chunk(self, path, text, ended):
-        """That a chunk is of its type; `ended` has the choices that have ended."""
+        """Checks that a chunk is of its type; `ended` has the choices that have ended."""
         chunk = json.loads(text)
         for choice in chunk["choices"]:
             self.assertNotIn(choice["index"], ended)

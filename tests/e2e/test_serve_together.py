@@ -70,13 +70,13 @@ def random_request(random, number):
 
 
 def choices_of(answer):
-    """What the model decides: (text, logprobs, reason) of each choice."""
+    """The model's decisions: (text, logprobs, reason) of each choice."""
     texts = [choice["message"]["content"] if "message" in choice else choice["text"] for choice in answer["choices"]]
     return [(text, one["logprobs"], one["finish_reason"]) for text, one in zip(texts, answer["choices"])]
 
 
 def choices_of_stream(events):
-    """The same of a stream's bytes."""
+    """choices_of() for a stream's bytes."""
     sums = {}
     *chunks, done = events.decode().removesuffix("\n\n").split("\n\n")
     assert done == "data: [DONE]", done

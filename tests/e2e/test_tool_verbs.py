@@ -64,7 +64,7 @@ class Terminal:
 
 
 class Cases:
-    """What every shell completes; a class of a shell has complete(line), the words
+    """The completions of every shell; a class of a shell has complete(line), the words
     that may stand in place of the last one."""
 
     @classmethod
@@ -198,7 +198,7 @@ class Versions(support.TestCase):
 
 
 class Doctor(support.TestCase):
-    """What doctor says, against what the system says."""
+    """The report of doctor, against what the system says."""
 
     def doctor(self, tool=LLAMAC, expect=support.OK, **env):
         env = os.environ | {"XDG_CACHE_HOME": self.cache} | env

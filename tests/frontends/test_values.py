@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the frontends read, against values written by other means.
+"""Values that the frontends read, against values written by other means.
 
 Random weights are written as Meta, Hugging Face and GGUF models by
 tests/e2e/make_model.py (zipfile and pickle, the safetensors and gguf packages),
@@ -326,7 +326,7 @@ class Gguf(ValuesCase):
                 self.assertLess(np.abs(logits - other).max(), 5e-5 * np.abs(logits).max())
 
     def test_several_files(self):
-        """By the first of them or by their directory; tensors that decide the configuration may be in any."""
+        """A path names the first of them or their directory; tensors that decide the configuration may be in any."""
         weights = random_weights(SCALED)
         stored, values = quantise(weights, "F16")
         factors = rope_factors(SCALED).astype(np.float32).tolist()

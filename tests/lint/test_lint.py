@@ -129,7 +129,7 @@ FRAGMENT = re.compile(r"(Of|Those|That|The same|As|What|To|By)\b")
 # How comments begin, by the ends of files' names.
 COMMENTS = {
     (*CPP, ".cu", ".def", ".fbs", ".js", ".mlir", ".td"): re.compile(r"(.*?)//[/<]*(?!\S)\s?(.*)"),
-    (".py", ".sh", ".cmake", ".txt", ".toml", ".yaml"): re.compile(r"(|.*?\s)#(?!\S)\s?(.*)"),
+    (".py", ".sh", ".cmake", ".txt", ".toml", ".yaml"): re.compile(r'(|.*?\s)(?:#(?!\S)\s?|""")(.*)'),
 }
 # Folders whose comments are still to be rewritten: this list may only shrink.
 FRAGMENTS_REMAIN = (
@@ -167,7 +167,7 @@ def part_of(path, parts):
 
 
 def may_include(path):
-    """What the file `path` may include of the project, by path prefix, and of its
+    """The headers that the file `path` may include, by path prefix, and of its
     own module the parts by their names; None for a file of no module."""
     module, _, rest = path.partition("/")
     if path.startswith("tests/capi/"):
@@ -247,7 +247,7 @@ def wrong_words(path, text):
 
 def fragments(path, text):
     """Comments in `text`, the file `path`, that begin as no sentence does: paragraphs
-    of blocks, and comments behind code."""
+    of blocks, comments behind code, and docstrings."""
     forms = [form for suffixes, form in COMMENTS.items() if path.endswith(suffixes)]
     if not forms or any(is_within(path, folder) for folder in FRAGMENTS_REMAIN):
         return []
@@ -544,6 +544,7 @@ class Comments(LintTest):
             ("serve/page/a.js", "  views: new Map(), // By message."),
             ("ir/A.td", "// As the plan has it."),
             ("bench/a.py", "SIZE = 2  #" " That of a block."),
+            ("bench/a.py", 'def f():\n    """' "The same of a file."),
             ("cmake/A.cmake", "# To be found by ccache."),
         ]:
             with self.subTest(path=path, text=text):

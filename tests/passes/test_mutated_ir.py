@@ -178,7 +178,7 @@ class MutatedIr(support.TestCase):
         return support.run([LLAMAC_OPT, "--split-input-file", *flags], stdin=None, input=text, timeout=120)
 
     def failure(self, text, flags):
-        """What went wrong; empty for a result and for a diagnostic."""
+        """The failure; empty for a result and for a diagnostic."""
         try:
             result = self.opt(text, flags)
         except support.subprocess.TimeoutExpired:

@@ -54,7 +54,7 @@ class PackageTest(support.TestCase):
         self.addCleanup(self.engine.close)
 
     def run_tool(self, prompt, *options):
-        """What `llamac run` answers, as its JSON says."""
+        """The answer of `llamac run` in its JSON."""
         return json.loads(self.llamac("run", MODEL, "-p", prompt, "--raw", "--json", *options).stdout)
 
     def assert_error(self, code, words, function, *args, **options):

@@ -22,7 +22,7 @@ SUITES = ("codegen", "compiler", "ir", "passes")
 
 class Processors(support.TestCase):
     def expected(self, variable):
-        """What `variable` may be, by the error for what it may not be."""
+        """The values of `variable`, by the error for another one."""
         model = os.path.join(support.ROOT, "tests", "codegen", "cpu", "Inputs", "config.json")
         command = [support.LLAMAC, "compile", model, "--stop-after", "fuse", "-o", "-"]
         error = support.run(command, env=dict(os.environ, **{variable: "none"})).stderr

@@ -102,7 +102,7 @@ class SmallModels(support.TestCase):
                 self.assertIn(message, result.stderr)
 
     def seeded(self, group, name):
-        """What the bisection says of the pipeline with a wrong pass, and where
+        """The bisection's report on the pipeline with a wrong pass, and where
         it wrote its reproducer."""
         folder = self.path(f"{name}-{group}")
         result = support.run([SEEDED, self.models[group], name, folder])
@@ -171,7 +171,7 @@ class Kernels(support.TestCase):
                     self.assertTrue(any((kernel + "_").startswith(family + "_") for kernel in kernels), f"{family}: {kernels}")
 
     def seeded(self, key, fault):
-        """What the check says of a plan with a fault, and the files it wrote."""
+        """The check's report on a plan with a fault, and the files it wrote."""
         folder = self.path("{}-{}-{}".format(fault, *key))
         os.makedirs(folder, exist_ok=True)
         result = support.run([SEEDED_KERNEL, self.models[key], fault, folder])

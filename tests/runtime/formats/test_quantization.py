@@ -43,7 +43,7 @@ def convert(verb, kind, data):
 
 class Quantization(unittest.TestCase):
     def check_floats(self, got, expected):
-        """The same bits, but for NaN, whose bits nothing depends on."""
+        """Both have the same bits, but for NaN, whose bits nothing depends on."""
         self.assertEqual(got.shape, expected.shape)
         numbers = ~np.isnan(expected)
         self.assertTrue(np.array_equal(np.isnan(got), ~numbers))

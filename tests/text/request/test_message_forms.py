@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What models' templates are given of an assistant's message with calls, in each
+"""The form in which models' templates are given an assistant's message with calls, in each
 form that clients send: what jinja2 makes of the message as it was sent, where
 that has the call, and else what it makes of the same message in another form."""
 

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a chat template's text must be: by Python's jinja2, set up as Hugging
+"""The right text of a chat template: by Python's jinja2, set up as Hugging
 Face's apply_chat_template sets it up; and by render-templates, which is ours."""
 
 import copy
@@ -125,7 +125,7 @@ def actual(cases):
 
 
 def difference(case, result):
-    """What is wrong with `result`, or None."""
+    """The error in `result`, or None."""
     text, error = expected(case)
     if error is not None:
         if "error" not in result:

@@ -130,7 +130,7 @@ class Packages(Comparison):
 
 
 class Refused(unittest.TestCase):
-    """What jinja2 and Python have beyond what is supported is refused by name
+    """Features of jinja2 and Python beyond what is supported are refused by name
     when a template is read, also where it would not be reached."""
 
     def check(self, what, cases):

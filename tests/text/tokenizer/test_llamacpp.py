@@ -91,7 +91,7 @@ class LlamaCpp(unittest.TestCase):
             self.assertEqual(decoded, text)
 
     def test_patterns(self):
-        """Of pre-tokenizers that are scanned by hand, with SmolLM2's vocabulary."""
+        """Pre-tokenizers that are scanned by hand, with SmolLM2's vocabulary."""
         types = smollm_fields()["tokenizer.ggml.token_type"]
         # llama.cpp's (?i:'s) knows no long s, unlike the original pattern.
         lines = [t for t in self.lines if "'\u017f".encode() not in t]
@@ -279,7 +279,7 @@ for name in [n for n in dir(LlamaCpp) if n.startswith("test_") and n not in vars
 
 
 class Names(unittest.TestCase):
-    """What llama.cpp knows by the names of models and tokens."""
+    """Some facts llama.cpp knows by the names of models and tokens."""
 
     # A text of each kind: with white space behind, ahead and around.
     TEXTS = [

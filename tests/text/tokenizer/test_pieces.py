@@ -166,7 +166,7 @@ class AddedTokens(unittest.TestCase):
         return texts + ["wordword", "word word", "passwords", "<|both|> \n <|both|>\n\n\n", "<|end|>\n\n\n"]
 
     def test_pieces_behind_a_space(self):
-        """As Phi-3's file: a space goes first, which the decoder takes away."""
+        """Phi-3's file is like this: a space goes first, which the decoder takes away."""
         data = tokenizer_json() | {"pre_tokenizer": None, "post_processor": None}
         prepend = {"type": "Prepend", "prepend": MARK}
         data["normalizer"] = {"type": "Sequence", "normalizers": [prepend, data["normalizer"]]}
@@ -192,7 +192,7 @@ class AddedTokens(unittest.TestCase):
         }
 
     def test_bytes_whose_other_characters_are_removed(self):
-        """As Phi-4's file: what the expression does not match is removed, which is nothing."""
+        """Phi-4's file is like this: what the expression does not match is removed, which is nothing."""
         self.check(self.bytes(support.LLAMA3_PATTERN, behavior="Removed", invert=True))
 
     def test_groups_of_digits_are_counted_from_the_end(self):

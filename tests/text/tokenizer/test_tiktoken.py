@@ -61,7 +61,7 @@ class Llama3(unittest.TestCase):
         self.assert_same(self.lines, results, map(self.oracle.encode_ordinary, self.lines))
 
     def test_tokenizer_json_with_whole_words_first(self):
-        """As tiktoken does, and as published files say by ignore_merges."""
+        """tiktoken does so, and published files ask for it by ignore_merges."""
         for pairs in (False, True):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "tokenizer.json")

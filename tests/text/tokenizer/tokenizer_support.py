@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tokenizer tests share: running tokenize_tool, and Llama 3's names;
+"""The tokenizer tests share this: running tokenize_tool, and Llama 3's names;
 missing files are handled as in tests/e2e/support.py."""
 
 import importlib
@@ -99,7 +99,7 @@ def byte_spelling():
 
 
 def char_classes():
-    """Of every code point its class (0 other, 1 letter, 2 number, 3 space), and
+    """The class of every code point (0 other, 1 letter, 2 number, 3 space), and
     whether it may stand among upper-case and among lower-case letters."""
     run = subprocess.run([TOOL, "classes"], capture_output=True, check=True)
     return [[byte & mask for byte in run.stdout] for mask in (3, 4, 8)]
