@@ -46,7 +46,7 @@ struct CheckedStep {
 /// The first op whose result a pass changed, or the first wrong launch.
 struct Culprit {
   std::string pass;     ///< Empty for a launch.
-  std::string kernel;   ///< Empty where a pass is wrong.
+  std::string kernel;   ///< The launch's; empty for a pass.
   std::string op;       ///< Its name after the pass; empty: not found.
   std::string location; ///< The name of the value that it should have given.
   std::optional<int64_t> layer;

@@ -84,7 +84,7 @@ struct CompileOptions {
   /// Whether results have the same bits for any number of ranks. Of cpu.
   bool reproducibleRanks = false;
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
-  std::vector<KernelOverride> overrides; ///< Tile overrides for cuda and sim.
+  std::vector<KernelOverride> overrides; ///< Replaced kernels of cuda and sim.
   PassReportOptions reports;
 
   /// The options that decide what is in a plan, in one line.

@@ -123,8 +123,7 @@ private:
   std::vector<int32_t> positions; ///< Positions of the rows.
   std::vector<int32_t> sequences;
   std::vector<int32_t> pages; ///< [sequences][pagesPerSequence]; -1: unused.
-  llvm::DenseMap<mlir::Value, reference::ValuePtr>
-      values; ///< Values on rank 0.
+  llvm::DenseMap<mlir::Value, reference::ValuePtr> values; ///< On rank 0.
   /// An operand's values on each rank.
   llvm::DenseMap<mlir::Value, std::vector<reference::ValuePtr>> valuesOfRanks;
 

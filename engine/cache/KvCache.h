@@ -174,7 +174,7 @@ private:
   struct Group {
     int64_t window;    ///< 0: all keys.
     int64_t most;      ///< Pages of a sequence.
-    int64_t pageCount; ///< Pages of all sequences.
+    int64_t pageCount; ///< Pages of the group in all.
     std::vector<int32_t> table;
     std::vector<int64_t> begins;   ///< The first page that each slot had.
     std::vector<int64_t> ends;     ///< Pages that each slot has had.

@@ -43,11 +43,11 @@ namespace llamac {
 
 namespace {
 
-/// Which dimension of a weight is split, and by what.
+/// The dimension of a weight that ranks partition, and its unit.
 struct WeightSplit {
   StringLiteral name; ///< The last part of the canonical name.
   int64_t dim;
-  bool isOfKvHeads = false; ///< Whether a rank has at least one KV head of it.
+  bool isOfKvHeads = false; ///< Each rank has at least one KV head.
 };
 
 constexpr WeightSplit weightSplits[] = {{"tok_embeddings", 0},
