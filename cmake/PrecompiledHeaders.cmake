@@ -2,8 +2,8 @@
 # compiled once. The targets that use them are found here, so this comes after
 # all of them; those of one group are compiled by the same flags.
 
-if(CMAKE_CXX_COMPILER_ID STREQUAL Clang) # Clang writes the same bytes each
-                                         # time, which ccache needs.
+# Clang then writes the same bytes each time, which ccache needs.
+if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_compile_options(llamac_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 set(source ${CMAKE_BINARY_DIR}/precompiled/Empty.cpp)

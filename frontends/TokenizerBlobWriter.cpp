@@ -180,7 +180,7 @@ static void addKnownNames(const std::vector<uint32_t> &specials,
                           TokenizerData &data) {
   const bool hasSpaces = data.kind != TokenizerKind::BytePair;
   const auto find = [&](absl::string_view name) -> std::optional<uint32_t> {
-    // Tokens of pieces have U+2581 for a space.
+    // The tokens of pieces have a space here where their files have U+2581.
     const std::string text =
         hasSpaces ? absl::StrReplaceAll(name, {{"\xE2\x96\x81", " "}})
                   : std::string(name);
