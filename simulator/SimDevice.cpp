@@ -74,42 +74,42 @@ private:
 
 } // namespace
 
+static DeviceDescription factsOf(const SimDeviceOptions &options) {
+  const int threads =
+      options.threads != 0
+          ? options.threads
+          : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return {.name = absl::StrCat(
+              "sim, ", options.checked
+                           ? std::string("checked")
+                           : absl::StrCat(threads, threads == 1 ? " thread"
+                                                                : " threads")),
+          .threads = threads,
+          .arithmetic = "sim"};
+}
+
 SimDevice::SimDevice(const SimDeviceOptions &options)
-    : options(options),
-      hostThreads(options.threads != 0
-                      ? options.threads
-                      : static_cast<int>(
-                            std::max(1U, std::thread::hardware_concurrency()))),
+    : HostDevice(factsOf(options)), options(options),
       simulator({.schedule = options.order.schedule,
                  .seed = options.order.seed,
                  .checked = options.checked,
-                 .hostThreads = static_cast<unsigned>(hostThreads),
+                 .hostThreads = static_cast<unsigned>(threads()),
                  .earlyDependents =
                      options.order.schedule != SimSchedule::Forward}) {}
 
-std::string SimDevice::describe() const {
-  return absl::StrCat(
-      "sim, ", options.checked
-                   ? std::string("checked")
-                   : absl::StrCat(hostThreads,
-                                  hostThreads == 1 ? " thread" : " threads"));
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size) {
+absl::StatusOr<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t size,
+                                                            MemoryUse use) {
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
-                          allocateHostMemory(size));
+                          allocateHostMemory(size, use));
   // Zeros could hide an uninitialised read.
   return std::make_unique<RegisteredBuffer>(
       std::move(memory), simulator.memory(),
       options.checked ? SimContents::Undefined : SimContents::Defined);
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>>
-SimDevice::share(absl::Span<const uint8_t> bytes) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> memory,
-                          HostDevice::share(bytes));
+std::unique_ptr<Buffer> SimDevice::share(absl::Span<const uint8_t> bytes) {
   return std::make_unique<RegisteredBuffer>(
-      std::move(memory), simulator.memory(), SimContents::ReadOnly);
+      HostDevice::share(bytes), simulator.memory(), SimContents::ReadOnly);
 }
 
 absl::Status SimDevice::write(Buffer &buffer, uint64_t offset,

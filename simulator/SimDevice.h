@@ -48,14 +48,9 @@ class SimDevice final : public HostDevice {
 public:
   explicit SimDevice(const SimDeviceOptions &options);
 
-  std::string describe() const override;
-  std::string arithmetic(const schema::PlanT & /*plan*/) const override {
-    return "sim";
-  }
-  int threads() const override { return hostThreads; }
-  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>
-  share(absl::Span<const uint8_t> bytes) override;
+  allocate(uint64_t size, MemoryUse use = MemoryUse::Sparse) override;
+  std::unique_ptr<Buffer> share(absl::Span<const uint8_t> bytes) override;
   absl::Status write(Buffer &buffer, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override;
   absl::StatusOr<std::unique_ptr<Upload>>
@@ -79,7 +74,6 @@ public:
 
 private:
   SimDeviceOptions options;
-  int hostThreads;
   std::mutex running;
   Simulator simulator;
 };

@@ -111,7 +111,7 @@ static void print(const Model &model, uint64_t deviceBytes,
           {"weights_s", load.weights},
           {"tokenizer_s", load.tokenizer}}},
         {"first_token_s", first},
-        {"threads", model.device().threads()},
+        {"threads", model.loaded().threads()},
         {"isa", model.code().isa()},
         {"peak_rss_bytes", peak},
         {"device_memory_bytes", deviceBytes}};
@@ -129,7 +129,7 @@ static void print(const Model &model, uint64_t deviceBytes,
                 prefillRate, point.batch, point.promptTokens, decodeRate,
                 options.genTokens, 1e3 * step, load.all(), first,
                 static_cast<double>(peak) / (1 << 20),
-                model.device().describe(), model.code().isa());
+                model.loaded().describe(), model.code().isa());
 }
 
 // Seconds of the model as compiled, and of the same work with what was tuned.
@@ -257,7 +257,7 @@ static void printKernels(const Profile &profile, absl::string_view work,
 static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
                                  const BenchOptions &options, std::FILE *out) {
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
-                          model->device().measureLimits());
+                          model->loaded().measureLimits());
   const Profile none(model->plan());
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                           Engine::create(model));
@@ -351,7 +351,7 @@ absl::Status benchCommand(const std::shared_ptr<const Model> &model,
       LLAMAC_ASSIGN_OR_RETURN(const Point point,
                               measure(*engine, options, promptTokens, batch));
       LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
-                              model->device().memory());
+                              model->loaded().memory());
       print(*model, memory ? memory->taken : 0, options, point, out);
     }
   return absl::OkStatus();

@@ -146,7 +146,7 @@ void printLoaded(const Model &model) {
                 "loaded %s on %s, %s: context %d, %d sequences; plan %.2f s, "
                 "device %.2f s, kernels %.2f s, memory %.2f s, weights %.2f s, "
                 "tokenizer %.2f s\n",
-                printable(model.path()), printable(model.device().describe()),
+                printable(model.path()), printable(model.loaded().describe()),
                 printable(model.code().isa()), model.context(),
                 model.plan().kv->maxSequences, times.plan, times.device,
                 times.kernels, times.memory, times.weights, times.tokenizer);

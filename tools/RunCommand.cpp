@@ -296,7 +296,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                 options, out, log));
   if (options.profile) {
     LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
-                            model->device().measureLimits());
+                            model->loaded().measureLimits());
     printText(log, profile.table(limits));
   }
   return options.trace.empty()

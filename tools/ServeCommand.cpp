@@ -221,7 +221,7 @@ serveCommand(const ServeOptions &options,
   for (const std::string &text : options.models) {
     LLAMAC_ASSIGN_OR_RETURN(loaded.emplace_back(), load(parseModel(text).path));
     LLAMAC_ASSIGN_OR_RETURN(const auto memory,
-                            loaded.back()->device().memory());
+                            loaded.back()->loaded().memory());
     onGpu.push_back(memory.has_value());
   }
   const int64_t sharing = std::ranges::count(onGpu, true);

@@ -88,9 +88,8 @@ static absl::StatusOr<std::string> entriesText(const Model &model,
                                                const TuningStore &store) {
   const schema::PlanT &plan = model.plan();
   LLAMAC_ASSIGN_OR_RETURN(const TunedEntries tuned,
-                          tunedEntries(plan, model.device(), store));
-  std::string text =
-      absl::StrCat("device  ", model.device().identity(plan), "\n");
+                          tunedEntries(plan, model.loaded().identity(), store));
+  std::string text = absl::StrCat("device  ", model.loaded().identity(), "\n");
   for (const auto &program : plan.programs)
     text += entryText(program->name + "  whole step", program->tuning, tuned);
   for (const auto &kernel : plan.kernels)

@@ -38,8 +38,8 @@ namespace {
 template <typename T> class Array {
 public:
   Array(CpuDevice &device, int64_t count)
-      : buffer(
-            *device.allocateDense(static_cast<uint64_t>(count) * sizeof(T))) {}
+      : buffer(*device.allocate(static_cast<uint64_t>(count) * sizeof(T),
+                                MemoryUse::Dense)) {}
 
   T *data() const { return static_cast<T *>(buffer->address()); }
 

@@ -9,7 +9,6 @@
 #include "compiler/driver/Devices.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/load/DeviceGroup.h"
 #include "runtime/load/ModelOptions.h"
 #include "simulator/SimCode.h"
 #include "simulator/SimDevice.h"
@@ -19,7 +18,7 @@
 
 namespace llamac {
 
-static absl::StatusOr<std::shared_ptr<Device>>
+static absl::StatusOr<std::vector<std::shared_ptr<Device>>>
 createSim(const schema::PlanT &plan, int threads, const ModelOptions &options) {
   SimDeviceOptions device{.threads = threads};
   if (!options.simSchedule.empty()) {
@@ -30,11 +29,9 @@ createSim(const schema::PlanT &plan, int threads, const ModelOptions &options) {
       std::any_of(plan.code.begin(), plan.code.end(),
                   [](const auto &code) { return code->isa == simCheckedCode; });
   const auto sim = std::make_shared<SimDevice>(device);
-  if (plan.ranks == 1)
-    return sim;
   // One simulator has the memory of all ranks, which read each other's.
-  return groupDevices(std::vector<std::shared_ptr<Device>>(
-      static_cast<size_t>(plan.ranks), sim));
+  return std::vector<std::shared_ptr<Device>>(static_cast<size_t>(plan.ranks),
+                                              sim);
 }
 
 absl::Span<const DeviceKind> allDevices() {

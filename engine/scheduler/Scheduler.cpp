@@ -406,7 +406,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
       take(*batch.jobs[i], (*sampled)[i]);
   }
   if (!files.ok() || (exitCode(sampled.status()) == ExitCode::Device &&
-                      !model().device().check().ok())) {
+                      !model().loaded().check().ok())) {
     lost = sampled.status();
     failAll(lost);
   }

@@ -34,64 +34,6 @@ struct Engine::Row {
   int64_t index;         ///< In the item's tokens.
 };
 
-/// The engine's memory as an observer reaches it.
-class Engine::Memory final : public StepMemory {
-public:
-  explicit Memory(Engine &engine) : engine(engine) {}
-
-  absl::StatusOr<absl::Span<const uint8_t>>
-  read(const schema::Operand &operand, uint64_t offset, uint64_t size,
-       std::vector<uint8_t> &staging) override {
-    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(operand, offset, size));
-    return engine.shared->device().read(*place.buffer, place.start, size,
-                                        staging);
-  }
-
-  absl::Status write(const schema::Operand &operand, uint64_t offset,
-                     absl::Span<const uint8_t> bytes) override {
-    LLAMAC_ASSIGN_OR_RETURN(const Place place,
-                            find(operand, offset, bytes.size()));
-    return engine.shared->device().write(*place.buffer, place.start, bytes);
-  }
-
-private:
-  struct Place {
-    Buffer *buffer;
-    uint64_t start;
-  };
-
-  /// Byte `offset` of an operand, and `size` from there.
-  absl::StatusOr<Place> find(const schema::Operand &operand, uint64_t offset,
-                             uint64_t size) const {
-    switch (operand.kind()) {
-    case schema::OperandKind::Arena:
-      return Place{engine.arena.get(), operand.offset() + offset};
-    case schema::OperandKind::Kv:
-      return Place{engine.kvPools[operand.index()].get(), offset};
-    case schema::OperandKind::Input: {
-      const auto role = static_cast<schema::InputRole>(operand.index());
-      const InputLayout &layout = engine.inputs->layout();
-      const uint64_t first =
-          operand.offset() * engine.bound.pageTableBytes + offset;
-      // Others lie behind it in the same buffer.
-      LLAMAC_RETURN_IF_ERROR(checkInside(layout.bytes(role), first, size));
-      return Place{&engine.inputs->buffer(), layout.offset(role) + first};
-    }
-    case schema::OperandKind::Weight:
-    case schema::OperandKind::Constant:
-    case schema::OperandKind::Counters:
-    case schema::OperandKind::Exchange:
-    case schema::OperandKind::Peers:
-      break;
-    }
-    return internalError(absl::StrCat(
-        "operand: expected one of the arena, the cache or the inputs, got a ",
-        schema::EnumNameOperandKind(operand.kind())));
-  }
-
-  Engine &engine;
-};
-
 /// The pages of the pools as they are copied to and from a file.
 class Engine::Pages final : public PageMemory {
 public:
@@ -132,7 +74,7 @@ private:
     const auto &groups = engine.shared->plan().kv->layerGroups;
     for (size_t layer = 0; layer < groups.size(); ++layer)
       if (groups[layer] == group)
-        LLAMAC_RETURN_IF_ERROR(use(*engine.kvPools[layer]));
+        LLAMAC_RETURN_IF_ERROR(use(engine.memory->pool(layer)));
     return absl::OkStatus();
   }
 
@@ -140,8 +82,6 @@ private:
   std::vector<uint8_t> staging;
 };
 
-StepMemory::~StepMemory() = default;
-LaunchObserver::~LaunchObserver() = default;
 Engine::~Engine() = default;
 
 absl::StatusOr<std::unique_ptr<Engine>>
@@ -156,44 +96,13 @@ Engine::create(std::shared_ptr<const Model> model,
   return engine;
 }
 
-static std::vector<void *>
-addressesOf(const std::vector<std::unique_ptr<Buffer>> &buffers) {
-  std::vector<void *> addresses;
-  addresses.reserve(buffers.size());
-  for (const auto &buffer : buffers)
-    addresses.push_back(buffer->address());
-  return addresses;
-}
-
 absl::Status Engine::allocate(const EngineOptions &options) {
-  const schema::PlanT &plan = shared->plan();
-  Device &device = shared->device();
-  LLAMAC_ASSIGN_OR_RETURN(arena, device.allocateDense(arenaBytes(plan)));
-  LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(plan, device));
-  if (plan.exchangeBytes != 0) {
-    LLAMAC_ASSIGN_OR_RETURN(exchange,
-                            device.allocateExchange(plan.exchangeBytes));
-    bound.exchange = exchange->address();
-  }
-
-  LLAMAC_ASSIGN_OR_RETURN(inputs, StepInputs::create(plan, device));
+  LLAMAC_ASSIGN_OR_RETURN(memory, PlanMemory::create(shared->loaded()));
   // Last, as they may take what is left.
   LLAMAC_RETURN_IF_ERROR(allocatePools(options));
   if (options.keepsPrefixes)
     prefixCache = std::make_unique<PrefixCache>(*cache);
-
-  bound.arena = arena->address();
-  bound.weights = shared->weightAddresses();
-  bound.kv = addressesOf(kvPools);
-  bound.inputs = inputs->addresses();
-  bound.pageTableBytes = pageTableBytes(*plan.kv);
-  bound.constants = shared->constantAddresses();
-  bound.counters = counters->address();
-  for (size_t i = 0; i < plan.programs.size(); ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(programs.emplace_back(),
-                            shared->code().prepare(i, bound));
-  }
-  return absl::OkStatus();
+  return memory->prepare();
 }
 
 /// The pages that `share` of the free memory holds; 0 for no limit. Usage error
@@ -201,13 +110,13 @@ absl::Status Engine::allocate(const EngineOptions &options) {
 absl::StatusOr<int64_t> Engine::pagesThatFit(double share) const {
   const schema::PlanT &plan = shared->plan();
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
-                          shared->device().memory());
+                          shared->loaded().memory());
   if (!memory) {
     if (share == 0)
       return 0;
     return usageError(absl::StrCat(
         "KV memory: expected a device with memory of its own, got ",
-        shared->device().describe(), "; give a number of KV pages instead"));
+        shared->loaded().describe(), "; give a number of KV pages instead"));
   }
   if (share == 0)
     share = defaultKvMemory;
@@ -228,7 +137,7 @@ absl::StatusOr<int64_t> Engine::pagesThatFit(double share) const {
 absl::Status Engine::checkPagesFit(int64_t pages) const {
   const schema::PlanT &plan = shared->plan();
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
-                          shared->device().memory());
+                          shared->loaded().memory());
   const uint64_t needed = kvPoolsBytes(plan, pages);
   if (!memory || !shared->sharesPages() || needed <= memory->free)
     return absl::OkStatus();
@@ -265,21 +174,8 @@ absl::Status Engine::allocatePools(const EngineOptions &options) {
 
 /// At most `pages` pages in a group; 0: as many as all sequences can use.
 absl::Status Engine::allocatePools(int64_t pages) {
-  const schema::PlanT &plan = shared->plan();
-  Device &device = shared->device();
-  kvPools.clear();
-  if (shared->sharesPages())
-    LLAMAC_RETURN_IF_ERROR(
-        withContext(device.reserve(kvPoolsBytes(plan, pages)), "KV cache"));
-  for (int64_t layer = 0; layer < shared->config().numLayers; ++layer) {
-    auto pool = device.allocate(kvPoolBytes(*plan.kv, layer, pages));
-    if (!pool.ok())
-      return withContext(pool.status(),
-                         absl::StrCat("KV cache of layer ", layer, " of ",
-                                      shared->config().numLayers));
-    kvPools.push_back(*std::move(pool));
-  }
-  cache = std::make_unique<KvCache>(*plan.kv, pages);
+  LLAMAC_RETURN_IF_ERROR(memory->allocatePools(pages));
+  cache = std::make_unique<KvCache>(*shared->plan().kv, pages);
   return absl::OkStatus();
 }
 
@@ -302,12 +198,8 @@ absl::Status Engine::openPrefixFile(const std::string &path) {
 }
 
 absl::Status Engine::savePrefixes() {
-  if (!prefixCache)
-    return absl::OkStatus();
-  uint64_t bytes = 0;
-  for (const auto &pool : kvPools)
-    bytes += pool->size();
-  return prefixCache->save(bytes);
+  return prefixCache ? prefixCache->save(memory->poolBytes())
+                     : absl::OkStatus();
 }
 
 absl::StatusOr<Sequence> Engine::newSequence() {
@@ -395,9 +287,10 @@ bool Engine::mayHaveRoom(absl::Span<const SequenceGrowth> growths,
 }
 
 absl::Status Engine::writePageTable(const Sequence &sequence) {
-  const uint64_t table = inputs->layout().offset(schema::InputRole::PageTable);
+  const uint64_t table =
+      memory->inputs().layout().offset(schema::InputRole::PageTable);
   return cache->writeRows(sequence.slot, [&](uint64_t offset, auto bytes) {
-    return shared->device().write(inputs->buffer(), table + offset, bytes);
+    return memory->writeInputs(table + offset, bytes);
   });
 }
 
@@ -579,15 +472,13 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     for (; end < rows.size() && part + rows[end].isOutput <= most; ++end)
       part += rows[end].isOutput;
     fillOutputs(rows.subspan(0, end), first, part, samples);
-    LLAMAC_RETURN_IF_ERROR(inputs->send([&](uint64_t offset, auto bytes) {
-      return shared->device().write(inputs->buffer(), offset, bytes);
-    }));
+    LLAMAC_RETURN_IF_ERROR(memory->sendInputs());
     const StepShape shape{first == 0 ? std::ssize(rows) : 0, part, samples};
     const double start = steadySeconds();
-    LLAMAC_RETURN_IF_ERROR(observer ? runObserved(program, shape, kind)
-                           : profile
-                               ? runTimed(rows, program, shape)
-                               : programs[program]->run(shape, meanwhile));
+    LLAMAC_RETURN_IF_ERROR(
+        observer  ? runObserved(program, shape, kind)
+        : profile ? runTimed(rows, program, shape)
+                  : memory->program(program).run(shape, meanwhile));
     secondsInPrograms += steadySeconds() - start;
     for (const Row &row : rows)
       row.sequence->tokens = row.position + 1;
@@ -606,7 +497,7 @@ absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
       step.context += rows[i].position + 1;
   }
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                          programs[program]->runTimed(shape));
+                          memory->program(program).runTimed(shape));
   step.seconds = seconds;
   profile->add(step);
   return absl::OkStatus();
@@ -614,26 +505,26 @@ absl::Status Engine::runTimed(absl::Span<const Row> rows, size_t program,
 
 absl::Status Engine::runObserved(size_t program, const StepShape &shape,
                                  RowKind kind) {
-  Memory memory(*this);
   const size_t launches = shared->plan().programs[program]->launches.size();
   for (size_t launch = 0; launch < launches; ++launch) {
     LaunchSite site{program, launch, shape};
     if (!mixesKinds())
       site.kind = kind;
-    LLAMAC_RETURN_IF_ERROR(observer->before(site, memory));
-    LLAMAC_RETURN_IF_ERROR(programs[program]->runLaunch(launch, shape));
-    LLAMAC_RETURN_IF_ERROR(observer->after(site, memory));
+    LLAMAC_RETURN_IF_ERROR(observer->before(site, *memory));
+    LLAMAC_RETURN_IF_ERROR(memory->program(program).runLaunch(launch, shape));
+    LLAMAC_RETURN_IF_ERROR(observer->after(site, *memory));
   }
   return absl::OkStatus();
 }
 
 void Engine::fillRows(absl::Span<const Row> rows) {
   using schema::InputRole;
-  const auto tokens = inputs->rows<int32_t>(InputRole::Tokens, rows.size());
+  StepInputs &inputs = memory->inputs();
+  const auto tokens = inputs.rows<int32_t>(InputRole::Tokens, rows.size());
   const auto positions =
-      inputs->rows<int32_t>(InputRole::Positions, rows.size());
+      inputs.rows<int32_t>(InputRole::Positions, rows.size());
   const auto sequences =
-      inputs->rows<int32_t>(InputRole::Sequences, rows.size());
+      inputs.rows<int32_t>(InputRole::Sequences, rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     tokens[i] = rows[i].token;
     positions[i] = rows[i].position;
@@ -646,9 +537,10 @@ void Engine::fillRows(absl::Span<const Row> rows) {
 void Engine::fillOutputs(absl::Span<const Row> rows, size_t first,
                          int64_t count, bool samples) {
   using schema::InputRole;
-  const auto outputs = inputs->rows<int32_t>(InputRole::OutputRows, count);
+  StepInputs &inputs = memory->inputs();
+  const auto outputs = inputs.rows<int32_t>(InputRole::OutputRows, count);
   // The one row of a step is sampled even where it is no output row.
-  const auto params = inputs->rows<SamplingParams>(
+  const auto params = inputs.rows<SamplingParams>(
       InputRole::SamplingParams, samples ? std::max<size_t>(count, 1) : 0);
   if (samples && count == 0)
     params[0] = SamplingParams();
@@ -670,8 +562,8 @@ absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
   const auto outputs = std::ranges::count(rows, true, &Row::isOutput);
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
-      shared->device().read(*arena, static_cast<uint64_t>(plan.tokensOffset),
-                            outputs * sizeof(int32_t), resultStaging));
+      memory->readArena(static_cast<uint64_t>(plan.tokensOffset),
+                        outputs * sizeof(int32_t), resultStaging));
   const uint8_t *next = bytes.data();
   for (const Row &row : rows) {
     if (!row.isOutput)
@@ -712,10 +604,9 @@ absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
   const uint64_t count = hostRows.back().output + 1 - first;
   LLAMAC_ASSIGN_OR_RETURN(
       const absl::Span<const uint8_t> bytes,
-      shared->device().read(*arena,
-                            shared->plan().programs[program]->logitsOffset +
-                                first * vocab * sizeof(float),
-                            count * vocab * sizeof(float), resultStaging));
+      memory->readArena(shared->plan().programs[program]->logitsOffset +
+                            first * vocab * sizeof(float),
+                        count * vocab * sizeof(float), resultStaging));
   const auto *logits = reinterpret_cast<const float *>(bytes.data());
   return shared->device().forEach(hostRows.size(), [&](size_t i) {
     const auto &[row, output] = hostRows[i];
@@ -736,9 +627,8 @@ absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
   for (const Row &row : rows) {
     if (!row.isOutput)
       continue;
-    LLAMAC_ASSIGN_OR_RETURN(
-        const absl::Span<const uint8_t> bytes,
-        shared->device().read(*arena, offset, rowBytes, resultStaging));
+    LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                            memory->readArena(offset, rowBytes, resultStaging));
     offset += rowBytes;
     const absl::Span<const float> logits(
         reinterpret_cast<const float *>(bytes.data()), vocab);

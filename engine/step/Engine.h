@@ -15,7 +15,7 @@
 #include "engine/step/Model.h"
 #include "runtime/device/LaunchObserver.h"
 #include "runtime/device/Profile.h"
-#include "runtime/load/StepInputs.h"
+#include "runtime/load/PlanMemory.h"
 
 #include "absl/functional/function_ref.h"
 
@@ -154,10 +154,10 @@ public:
   double programSeconds() const { return secondsInPrograms; }
 
   /// Bytes of the pool of a layer's cache.
-  uint64_t poolBytes(size_t layer) const { return kvPools[layer]->size(); }
+  uint64_t poolBytes(size_t layer) const { return memory->pool(layer).size(); }
 
   /// What the programs are bound to.
-  const ProgramBindings &bindings() const { return bound; }
+  const PlanMemory &stepMemory() const { return *memory; }
 
   /// An empty sequence. Memory error when as many are in use as the model was
   /// loaded for.
@@ -254,7 +254,6 @@ public:
 private:
   class InFlightSteps;
   struct Row;
-  class Memory;
   class Pages;
   /// Takes the results of program number `program` for `rows`.
   using ChunkCallback = absl::FunctionRef<absl::Status(
@@ -312,11 +311,7 @@ private:
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<PageMemory> pageMemory;
   std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
-  std::unique_ptr<Buffer> arena, counters, exchange;
-  std::vector<std::unique_ptr<Buffer>> kvPools; ///< By layer.
-  std::optional<StepInputs> inputs;             ///< Once memory is allocated.
-  ProgramBindings bound;
-  std::vector<std::unique_ptr<PreparedProgram>> programs;
+  std::unique_ptr<PlanMemory> memory;
   double secondsInPrograms = 0;
   std::vector<uint8_t> resultStaging;
   /// Last, so that it is destroyed before what it works on. Null where the

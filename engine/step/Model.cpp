@@ -14,17 +14,13 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/DiskCache.h"
-#include "runtime/load/MemoryNeeds.h"
 #include "runtime/load/RankLeader.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/threads/Topology.h"
 #include "runtime/tuned/TunedPlan.h"
-#include "runtime/weights/WeightLoader.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace llamac {
@@ -46,29 +42,23 @@ loadPlanTokenizer(const PlanReader &reader) {
       reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
-/// `plan` with its tuned configs on `device`; null when there are none.
+/// The plan with its tuned configs; null when there are none.
 static absl::StatusOr<std::shared_ptr<const PlanReader>>
-planAsTuned(const std::shared_ptr<const PlanReader> &plan, Device &device,
-            const VariantCompiler *compiler) {
+planAsTuned(const LoadedPlan &plan, const VariantCompiler *compiler) {
   const absl::StatusOr<std::string> path = tuningStorePath();
   if (!path.ok())
     return nullptr;
-  return tunedPlan(plan, device, TuningStore(*path), compiler);
+  return tunedPlan(plan.reader(), plan.device(), plan.identity(),
+                   TuningStore(*path), compiler);
 }
 
 /// Makes the tuned plan the model's and loads its kernels; an error is a
 /// warning.
 void Model::loadTuned(const VariantCompiler *compiler) {
-  auto tuned = planAsTuned(reader, *runsOn, compiler);
+  auto tuned = planAsTuned(onDevices, compiler);
   absl::Status status = tuned.status();
-  if (tuned.ok() && *tuned) {
-    auto code = runsOn->loadCode(*tuned);
-    status = code.status();
-    if (code.ok()) {
-      reader = *std::move(tuned);
-      kernels = *std::move(code);
-    }
-  }
+  if (tuned.ok() && *tuned)
+    status = onDevices.loadCode(*std::move(tuned));
   if (!status.ok())
     printWarning(
         absl::StrCat(status.message(), "; the default configs are used"));
@@ -77,7 +67,7 @@ void Model::loadTuned(const VariantCompiler *compiler) {
 /// Leaves out the programs that the device cannot run, each with a warning: the
 /// one behind runs their steps. Device error where there is none.
 absl::Status Model::leaveOutUnfit() {
-  const std::vector<UnfitProgram> unfit = kernels->unfitPrograms();
+  const std::vector<UnfitProgram> unfit = code().unfitPrograms();
   if (unfit.empty())
     return absl::OkStatus();
   const auto &programs = plan().programs;
@@ -98,15 +88,13 @@ absl::Status Model::leaveOutUnfit() {
         path(), ": program ", programs[program.number]->name, ": ",
         program.reason, "; program ", programs[next]->name, " runs its steps"));
   }
-  LLAMAC_ASSIGN_OR_RETURN(auto rest, reader->withoutPrograms(numbers));
-  if (compiled == reader) {
+  LLAMAC_ASSIGN_OR_RETURN(auto rest, planReader()->withoutPrograms(numbers));
+  if (compiled == planReader()) {
     compiled = rest;
   } else {
     LLAMAC_ASSIGN_OR_RETURN(compiled, compiled->withoutPrograms(numbers));
   }
-  reader = std::move(rest);
-  LLAMAC_ASSIGN_OR_RETURN(kernels, runsOn->loadCode(reader));
-  return absl::OkStatus();
+  return onDevices.loadCode(std::move(rest));
 }
 
 absl::StatusOr<std::shared_ptr<const Model>>
@@ -116,72 +104,52 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     const double before = std::exchange(last, steadySeconds());
     return last - before;
   };
-  std::shared_ptr<Model> model(new Model);
-  LoadTimes &times = model->times;
   RankWorld *const ranks = options.ranks;
-  const int threads = options.threads != 0 ? options.threads
-                      : ranks              ? ranks->cores()
-                                           : usablePhysicalCores();
-  const uint32_t number = ranks ? announcePlan(*ranks, path, options) : 0;
-  PlanReadOptions reading{.verify = options.verify,
-                          .threads = threads,
-                          .sequences = options.sequences,
-                          .fillsGpu = options.fillsGpu};
-  if (ranks)
-    reading.rank = 0;
-  LLAMAC_ASSIGN_OR_RETURN(model->reader, PlanReader::open(path, reading));
-  if (ranks)
-    LLAMAC_RETURN_IF_ERROR(checkRanks(*ranks, *model->reader));
-  else if (model->plan().ranks > 1 && RankWorld::launchedRank() >= 0)
+  const auto team = ranks ? RankTeam::load(*ranks, path, options) : nullptr;
+  LLAMAC_ASSIGN_OR_RETURN(const auto reader, openPlan(path, options));
+  if (team)
+    LLAMAC_RETURN_IF_ERROR(team->check(*reader));
+  else if (reader->plan().ranks > 1 && RankWorld::launchedRank() >= 0)
     return usageError(absl::StrCat(
-        path, ": a plan for ", model->plan().ranks,
+        path, ": a plan for ", reader->plan().ranks,
         " ranks: expected llamac-run as what mpirun starts, got another "
         "program; start it without mpirun to run all ranks in one process"));
-  model->compiled = model->reader;
-  model->randomWeights = options.randomWeights;
-  model->modelConfig = fromPlan(*model->plan().config);
-  warnOfLongContext(model->context(), model->modelConfig.maxContext);
-  times.plan = lap();
-  LLAMAC_ASSIGN_OR_RETURN(model->runsOn,
-                          createDevice(model->plan(), threads, options));
-  LLAMAC_RETURN_IF_ERROR(
-      checkMemory(*model->reader, *model->runsOn, options.sharesPages));
-  model->pagesAreShared = options.sharesPages;
-  if (ranks) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        model->runsOn,
-        leadRanks(*ranks, number, *model->reader, model->runsOn, options));
+  const ModelConfig config = fromPlan(*reader->plan().config);
+  warnOfLongContext(reader->plan().context, config.maxContext);
+  const double planSeconds = lap();
+  LLAMAC_ASSIGN_OR_RETURN(LoadedPlan started,
+                          LoadedPlan::start(reader, options));
+  if (team) {
+    LLAMAC_RETURN_IF_ERROR(
+        team->join(*reader, started.device(), options.randomWeights));
+    started.setTeam(team);
   }
+  std::shared_ptr<Model> model(new Model(std::move(started)));
+  model->compiled = reader;
+  model->randomWeights = options.randomWeights;
+  model->modelConfig = config;
+  LoadTimes &times = model->times;
+  times.plan = planSeconds;
   times.device = lap();
   Progress progress(options.quiet);
   progress.stage("loading the kernels");
+  LoadedPlan &onDevices = model->onDevices;
   // Processes run the default configs, so that all run the same.
-  if (options.tuned && !ranks)
+  if (options.tuned && !team)
     model->loadTuned(options.compiler);
-  if (!model->kernels) {
-    LLAMAC_ASSIGN_OR_RETURN(model->kernels,
-                            model->runsOn->loadCode(model->reader));
-  }
-  LLAMAC_RETURN_IF_ERROR(model->leaveOutUnfit());
+  if (!onDevices.hasCode())
+    LLAMAC_RETURN_IF_ERROR(onDevices.loadCode(reader));
+  if (model->plan().ranks == 1)
+    LLAMAC_RETURN_IF_ERROR(model->leaveOutUnfit());
   times.kernels = lap();
-  LLAMAC_RETURN_IF_ERROR(
-      reserveMemory(*model->reader, *model->runsOn, options.sharesPages));
+  LLAMAC_RETURN_IF_ERROR(onDevices.reserve());
   times.memory = lap();
-  LLAMAC_ASSIGN_OR_RETURN(auto weights,
-                          loadWeights(*model->reader, *model->runsOn,
-                                      {options.randomWeights, &progress}));
-  model->weights.assign(std::make_move_iterator(weights.begin()),
-                        std::make_move_iterator(weights.end()));
-  const std::vector<PlanSection> &sections = model->reader->sections();
-  model->constants.resize(sections.size());
-  for (uint32_t i = 0; i < sections.size(); ++i) {
-    if (sections[i].kind != SectionKind::Constants)
-      continue;
-    LLAMAC_ASSIGN_OR_RETURN(model->constants[i],
-                            model->runsOn->share(model->reader->bytes(i)));
-  }
+  LLAMAC_RETURN_IF_ERROR(
+      onDevices.loadWeights(options.randomWeights, &progress));
+  if (team)
+    LLAMAC_RETURN_IF_ERROR(team->finishLoading());
   times.weights = lap();
-  LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->reader));
+  LLAMAC_ASSIGN_OR_RETURN(model->text, loadPlanTokenizer(*model->planReader()));
   if (model->text)
     model->grammarCompiler = std::make_shared<GrammarCompiler>(
         *model->text, model->modelConfig.vocabSize, model->stopIds());
@@ -192,18 +160,19 @@ Model::load(absl::string_view path, const ModelOptions &options) {
 absl::StatusOr<std::shared_ptr<const Model>>
 Model::withPlan(std::shared_ptr<const PlanReader> plan) const {
   std::shared_ptr<Model> model(new Model(*this));
-  if (plan == reader)
+  if (plan == planReader())
     return model;
-  model->reader = std::move(plan);
-  LLAMAC_ASSIGN_OR_RETURN(model->kernels, runsOn->loadCode(model->reader));
+  if (onDevices.world())
+    return usageError("configs: expected one process to try others in, got "
+                      "several that run those of the plan; leave out mpirun");
+  LLAMAC_RETURN_IF_ERROR(model->onDevices.loadCode(std::move(plan)));
   return model;
 }
 
 std::string Model::identity() const {
-  std::string text =
-      absl::StrCat("plan ", hashText(compiled->hash()), " on ",
-                   runsOn->arithmetic(plan()), ", ", kernels->isa());
-  if (reader != compiled) {
+  std::string text = absl::StrCat("plan ", hashText(compiled->hash()), " on ",
+                                  onDevices.arithmetic(), ", ", code().isa());
+  if (planReader() != compiled) {
     std::string symbols;
     for (const auto &kernel : plan().kernels)
       absl::StrAppend(&symbols, kernel->symbol, "\n");
@@ -236,26 +205,11 @@ SamplingOptions advisedSampling(const schema::SamplingT *advised) {
           .topP = advised->topP};
 }
 
-std::vector<void *> Model::weightAddresses() const {
-  std::vector<void *> addresses;
-  addresses.reserve(weights.size());
-  for (const auto &weight : weights)
-    addresses.push_back(weight->address());
-  return addresses;
-}
-
-std::vector<void *> Model::constantAddresses() const {
-  std::vector<void *> addresses;
-  addresses.reserve(constants.size());
-  for (const auto &constant : constants)
-    addresses.push_back(constant ? constant->address() : nullptr);
-  return addresses;
-}
-
 std::string Model::source() const {
   if (plan().sourceSection < 0)
     return {};
-  const absl::Span<const uint8_t> bytes = reader->bytes(plan().sourceSection);
+  const absl::Span<const uint8_t> bytes =
+      planReader()->bytes(plan().sourceSection);
   return {bytes.begin(), bytes.end()};
 }
 

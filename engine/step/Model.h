@@ -12,7 +12,7 @@
 #include "engine/sampling/Sampler.h"
 #include "runtime/base/ModelConfig.h"
 #include "runtime/device/Device.h"
-#include "runtime/load/ModelOptions.h"
+#include "runtime/load/LoadedPlan.h"
 #include "text/grammar/Grammar.h"
 #include "text/tokenizer/Tokenizer.h"
 
@@ -50,9 +50,11 @@ public:
   static absl::StatusOr<std::shared_ptr<const Model>>
   load(absl::string_view path, const ModelOptions &options = {});
 
-  const schema::PlanT &plan() const { return reader->plan(); }
-  const std::shared_ptr<const PlanReader> &planReader() const { return reader; }
-  const std::string &path() const { return reader->path(); }
+  const schema::PlanT &plan() const { return onDevices.manifest(); }
+  const std::shared_ptr<const PlanReader> &planReader() const {
+    return onDevices.reader();
+  }
+  const std::string &path() const { return planReader()->path(); }
   const ModelConfig &config() const { return modelConfig; }
 
   /// Of all that decides the bits of its results, for people to read: equal
@@ -63,7 +65,7 @@ public:
   int64_t context() const { return plan().context; }
 
   /// ModelOptions::sharesPages
-  bool sharesPages() const { return pagesAreShared; }
+  bool sharesPages() const { return onDevices.sharesPages(); }
 
   /// Whether a step of the plan chooses the tokens that follow it.
   bool samples() const { return plan().programs.front()->tokensOffset >= 0; }
@@ -72,13 +74,12 @@ public:
   /// what was computed since is of no use (DamagedFiles.h).
   absl::Status checkFiles() const;
 
-  Device &device() const { return *runsOn; }
-  LoadedCode &code() const { return *kernels; }
+  /// Its plan on the devices of all ranks.
+  const LoadedPlan &loaded() const { return onDevices; }
 
-  /// Addresses of the weights, by the plan's number, and of the constants, by
-  /// section.
-  std::vector<void *> weightAddresses() const;
-  std::vector<void *> constantAddresses() const;
+  /// Of the first rank.
+  Device &device() const { return onDevices.device(); }
+  LoadedCode &code() const { return onDevices.code(); }
 
   /// The kernels' source, as the compiler emitted it; empty when the plan has
   /// none.
@@ -115,21 +116,16 @@ public:
   }
 
 private:
-  Model() = default;
+  explicit Model(LoadedPlan onDevices) : onDevices(std::move(onDevices)) {}
 
   void loadTuned(const VariantCompiler *compiler);
   absl::Status leaveOutUnfit();
 
-  /// Both without the programs that the device cannot run.
-  std::shared_ptr<const PlanReader> reader;
+  // Both without the programs that the device cannot run.
+  LoadedPlan onDevices;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
   std::optional<uint64_t> randomWeights; ///< Their seed.
-  bool pagesAreShared = false;
-  std::shared_ptr<Device> runsOn;
-  std::vector<std::shared_ptr<Buffer>> weights;
-  std::vector<std::shared_ptr<Buffer>> constants; ///< Null for other sections.
-  std::shared_ptr<LoadedCode> kernels;
   std::shared_ptr<const Tokenizer> text;
   std::shared_ptr<GrammarCompiler> grammarCompiler; ///< Of `text`.
   LoadTimes times;

@@ -122,15 +122,16 @@ absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
   for (size_t i = 0; i < batch.size(); ++i)
     growths.push_back({batch[i].sequence->slot, starts[i] + queued + count});
   LLAMAC_RETURN_IF_ERROR(engine.cache->checkRoom(growths));
-  const StepInputs &inputs = *engine.inputs;
-  const uint64_t table = inputs.layout().offset(InputRole::PageTable);
+  PlanMemory &memory = *engine.memory;
+  const uint64_t table = memory.inputs().layout().offset(InputRole::PageTable);
   for (const Growth &growth : growths) {
     LLAMAC_ASSIGN_OR_RETURN(const bool changed, engine.cache->reserve(growth));
     if (!changed)
       continue;
     LLAMAC_RETURN_IF_ERROR(
         engine.cache->writeRows(growth.slot, [&](uint64_t offset, auto bytes) {
-          return engine.queue->write(inputs.buffer(), table + offset, bytes);
+          return engine.queue->write(memory.inputBuffer(), table + offset,
+                                     bytes);
         }));
   }
   return absl::OkStatus();
@@ -138,7 +139,8 @@ absl::Status Engine::InFlightSteps::reservePages(int64_t count) {
 
 absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
   StepQueue &queue = *engine.queue;
-  StepInputs &inputs = *engine.inputs;
+  StepInputs &inputs = engine.memory->inputs();
+  Buffer &buffer = engine.memory->inputBuffer();
   const size_t rows = batch.size();
   const uint64_t tokensAt = inputs.layout().offset(InputRole::Tokens);
   const uint64_t stepBytes = rows * sizeof(int32_t);
@@ -152,9 +154,9 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
       outputs[i] = static_cast<int32_t>(i);
     }
   } else {
-    LLAMAC_RETURN_IF_ERROR(
-        queue.copy(inputs.buffer(), tokensAt, inputs.buffer(),
-                   tokensAt + lastRunSteps * stepBytes, stepBytes));
+    LLAMAC_RETURN_IF_ERROR(queue.copy(buffer, tokensAt, buffer,
+                                      tokensAt + lastRunSteps * stepBytes,
+                                      stepBytes));
   }
   const auto positions =
       inputs.rows<int32_t>(InputRole::Positions, count * rows);
@@ -171,12 +173,12 @@ absl::Status Engine::InFlightSteps::enqueue(int64_t count) {
     paramSteps = count;
   }
   LLAMAC_RETURN_IF_ERROR(inputs.send([&](uint64_t offset, auto bytes) {
-    return queue.write(inputs.buffer(), offset, bytes);
+    return queue.write(buffer, offset, bytes);
   }));
+  LLAMAC_RETURN_IF_ERROR(queue.run(engine.memory->program(program), shape,
+                                   static_cast<int>(count)));
   LLAMAC_RETURN_IF_ERROR(
-      queue.run(*engine.programs[program], shape, static_cast<int>(count)));
-  LLAMAC_RETURN_IF_ERROR(
-      queue.fetch(inputs.buffer(), tokensAt + stepBytes, count * stepBytes));
+      queue.fetch(buffer, tokensAt + stepBytes, count * stepBytes));
   queued += count;
   for (size_t i = 0; i < batch.size(); ++i)
     batch[i].sequence->written =
@@ -288,8 +290,10 @@ absl::StatusOr<bool> Engine::canQueue(absl::Span<const DecodeItem> batch) {
   const schema::ProgramT &chosen = *plan.programs[programFor(
       {static_cast<int64_t>(rows), static_cast<int64_t>(rows)},
       RowKind::Decode)];
-  // The inputs hold a step's tokens and those behind it.
-  if (observer || profile || !shared->samples() || rows == 0 ||
+  // The inputs hold a step's tokens and those behind it. A queue is of one
+  // device.
+  if (plan.ranks > 1 || observer || profile || !shared->samples() ||
+      rows == 0 ||
       !std::ranges::all_of(batch,
                            [](const DecodeItem &item) {
                              return item.sampler->samplesOnDevice();
@@ -299,7 +303,7 @@ absl::StatusOr<bool> Engine::canQueue(absl::Span<const DecodeItem> batch) {
     return false;
   if (!queue) {
     // All inputs, and the tokens of each sequence.
-    const uint64_t bytes = inputs->layout().totalBytes() +
+    const uint64_t bytes = memory->inputs().layout().totalBytes() +
                            static_cast<uint64_t>(plan.kv->maxSequences) *
                                stepsOfRun * sizeof(int32_t);
     LLAMAC_ASSIGN_OR_RETURN(

@@ -44,7 +44,7 @@ namespace {
 
 /// The model with some configs, and its program bound to the step's memory.
 struct BoundProgram {
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Model> model; ///< Has the code.
   std::unique_ptr<PreparedProgram> program;
 };
 
@@ -177,9 +177,9 @@ absl::StatusOr<BoundProgram> ProgramTuner::bind(CandidateOf candidateOf,
   LLAMAC_ASSIGN_OR_RETURN(auto reader,
                           model->planReader()->withConfigs(selected));
   LLAMAC_ASSIGN_OR_RETURN(bound.model, model->withPlan(std::move(reader)));
-  LLAMAC_ASSIGN_OR_RETURN(
-      bound.program,
-      bound.model->code().prepare(result.step.number, steps.of().bindings()));
+  LLAMAC_ASSIGN_OR_RETURN(bound.program,
+                          steps.of().stepMemory().prepare(bound.model->loaded(),
+                                                          result.step.number));
   return bound;
 }
 
@@ -496,7 +496,7 @@ std::vector<TuningEntry> ProgramTuner::entries() const {
   std::vector<TuningEntry> all;
   const auto add = [&](const Choice &choice, const std::string &config) {
     TuningEntry &entry =
-        all.emplace_back(TuningEntry{.device = model->device().identity(plan),
+        all.emplace_back(TuningEntry{.device = model->loaded().identity(),
                                      .generator = plan.generator,
                                      .kernel = choice.tuning,
                                      .config = config});
@@ -580,7 +580,7 @@ tuneModel(const std::shared_ptr<const Model> &model, const TuningStore &store,
   if (options.progress)
     options.progress("compiling candidates");
   const Deadline compiled = end.share(0.4);
-  parallelFor(model->device().threads(), jobs.size(), [&](size_t i) {
+  parallelFor(model->loaded().threads(), jobs.size(), [&](size_t i) {
     const auto &[kernel, candidate] = jobs[i];
     candidate->rejected =
         compiled.isOver()

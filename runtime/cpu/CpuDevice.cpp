@@ -28,9 +28,15 @@ CpuDevice::create(const CpuDeviceOptions &options) {
   return std::shared_ptr<CpuDevice>(new CpuDevice(threads, limit));
 }
 
-std::string CpuDevice::describe() const {
-  return absl::StrCat("cpu, ", threads(),
-                      threads() == 1 ? " thread" : " threads");
+CpuDevice::CpuDevice(int threads, IsaLevel limit)
+    : limit(limit), pool(threads) {
+  // The system may give fewer.
+  description = {.name =
+                     absl::StrCat("cpu, ", pool.size(),
+                                  pool.size() == 1 ? " thread" : " threads"),
+                 .threads = pool.size(),
+                 .arithmetic = "cpu",
+                 .rankLink = RankLink::Waits};
 }
 
 absl::StatusOr<size_t> CpuDevice::chooseCode(const schema::PlanT &plan) const {

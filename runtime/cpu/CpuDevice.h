@@ -42,12 +42,7 @@ public:
   /// there is none.
   absl::StatusOr<size_t> chooseCode(const schema::PlanT &plan) const;
 
-  std::string describe() const override;
   std::string identity(const schema::PlanT &plan) const override;
-  std::string arithmetic(const schema::PlanT & /*plan*/) const override {
-    return "cpu";
-  }
-  int threads() const override { return pool.size(); }
   absl::Status forEach(size_t count,
                        absl::FunctionRef<void(size_t)> work) override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
@@ -61,10 +56,8 @@ public:
   /// The barrier of the running job.
   void barrier() { pool.barrier(); }
 
-  bool waitsForRanks() const override { return true; }
-
 private:
-  CpuDevice(int threads, IsaLevel limit) : limit(limit), pool(threads) {}
+  CpuDevice(int threads, IsaLevel limit);
 
   IsaLevel limit;
   std::mutex running;

@@ -195,7 +195,8 @@ absl::Status CpuCode::allocateScratch() {
   for (const auto &kernel : plan->plan().kernels)
     most = std::max(most, kernel->geometry->scratchBytes);
   for (int i = 0; i < device.threads(); ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(scratch.emplace_back(), device.allocateDense(most));
+    LLAMAC_ASSIGN_OR_RETURN(scratch.emplace_back(),
+                            device.allocate(most, MemoryUse::Dense));
   }
   return absl::OkStatus();
 }

@@ -53,7 +53,7 @@ static void readStreams(const uint8_t *from, uint64_t bytes) {
 
 absl::StatusOr<double> readBandwidth(CpuDevice &device) {
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Buffer> buffer,
-                          device.allocateDense(readBytes));
+                          device.allocate(readBytes, MemoryUse::Dense));
   auto *bytes = static_cast<uint8_t *>(buffer->address());
   const uint64_t share =
       readBytes / static_cast<uint64_t>(device.threads()) / 64 * 64;

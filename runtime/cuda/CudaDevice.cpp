@@ -59,7 +59,7 @@ static absl::StatusOr<cuda::DeviceId> gpuOf(const cuda::Driver &driver,
 }
 
 absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
-  hostThreads =
+  description.threads =
       options.threads != 0
           ? options.threads
           : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -72,6 +72,7 @@ absl::Status CudaDevice::start(const CudaDeviceOptions &options) {
       functions->cuDeviceGetName(text, sizeof text - 1, device),
       "cuDeviceGetName"));
   name = text;
+  description.name = absl::StrCat("cuda, ", name);
   LLAMAC_ASSIGN_OR_RETURN(const ComputeCapability capability,
                           functions->capabilityOf(device));
   // A GPU that is not in the table may be a later one of its generation.
@@ -129,10 +130,6 @@ absl::StatusOr<int> CudaDevice::attribute(cuda::DeviceAttribute which) const {
   return value;
 }
 
-std::string CudaDevice::describe() const {
-  return absl::StrCat("cuda, ", name);
-}
-
 std::string CudaDevice::identity(const schema::PlanT &) const {
   // What a driver does not say counts as 0.
   auto numberOf = [&](cuda::DeviceAttribute which) {
@@ -171,23 +168,23 @@ createCudaRanks(int ranks, const CudaDeviceOptions &options) {
   return std::vector<std::shared_ptr<Device>>(devices.begin(), devices.end());
 }
 
-absl::StatusOr<std::vector<uint8_t>> CudaDevice::newMeetingPlace() {
+absl::StatusOr<std::vector<uint8_t>> CudaDevice::newId() {
   LLAMAC_ASSIGN_OR_RETURN(const cuda::NcclId place,
                           Collectives::newPlace(nccl));
   return std::vector<uint8_t>(place.bytes, place.bytes + sizeof place.bytes);
 }
 
-absl::Status CudaDevice::joinRanks(absl::Span<const uint8_t> place, int rank,
-                                   int ranks) {
-  cuda::NcclId id;
-  if (place.size() != sizeof id.bytes)
-    return deviceError(absl::StrCat("ranks: expected ", sizeof id.bytes,
-                                    " bytes where they meet, got ",
-                                    place.size()));
-  std::ranges::copy(place, id.bytes);
+absl::Status CudaDevice::join(absl::Span<const uint8_t> id, int rank,
+                              int ranks) {
+  cuda::NcclId place;
+  if (id.size() != sizeof place.bytes)
+    return deviceError(absl::StrCat("ranks: expected an id of ",
+                                    sizeof place.bytes, " bytes, got ",
+                                    id.size()));
+  std::ranges::copy(id, place.bytes);
   LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<Collectives> collectives,
                           Collectives::connect(
-                              id, {.first = rank, .ranks = ranks},
+                              place, {.first = rank, .ranks = ranks},
                               [&](int) { return enter(); }, nccl));
   setRank(std::move(collectives), rank);
   return absl::OkStatus();
@@ -284,34 +281,16 @@ absl::Status CudaDevice::reserve(uint64_t size) {
   return blocks->reserve(size);
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>>
-CudaDevice::allocateUnset(uint64_t size) {
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(uint64_t size,
+                                                             MemoryUse use) {
   if (size == 0)
     return std::make_unique<CudaBuffer>(*this, *blocks, 0, 0);
   LLAMAC_RETURN_IF_ERROR(enter());
   LLAMAC_ASSIGN_OR_RETURN(const cuda::Address address, blocks->take(size));
-  return std::make_unique<CudaBuffer>(*this, *blocks, address, size);
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(uint64_t size) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocateUnset(size));
-  if (size != 0)
+  auto buffer = std::make_unique<CudaBuffer>(*this, *blocks, address, size);
+  if (use != MemoryUse::Filled)
     LLAMAC_RETURN_IF_ERROR(functions->check(
-        functions->cuMemsetD8Async(addressOf(*buffer), 0, size, work),
-        "cuMemsetD8Async"));
-  return buffer;
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
-CudaDevice::allocateDense(uint64_t size) {
-  return allocate(size);
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
-CudaDevice::share(absl::Span<const uint8_t> bytes) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
-                          allocateUnset(bytes.size()));
-  LLAMAC_RETURN_IF_ERROR(write(*buffer, 0, bytes));
+        functions->cuMemsetD8Async(address, 0, size, work), "cuMemsetD8Async"));
   return buffer;
 }
 
@@ -469,7 +448,7 @@ CudaDevice::compileKernels(const PlanReader &plan) const {
   }
   KernelCompiler compiler(target, driverVersion);
   std::vector<absl::StatusOr<std::string>> images(sources.size());
-  parallelFor(hostThreads, sources.size(),
+  parallelFor(threads(), sources.size(),
               [&](size_t i) { images[i] = compiler.image(sources[i]); });
   std::vector<std::string> result;
   for (auto &image : images) {
@@ -479,7 +458,7 @@ CudaDevice::compileKernels(const PlanReader &plan) const {
 }
 
 absl::Status CudaDevice::compileAhead(const PlanReader &plan, size_t kernel,
-                                      size_t variant) {
+                                      size_t variant) const {
   LLAMAC_ASSIGN_OR_RETURN(const PlanSource files, PlanSource::read(plan));
   LLAMAC_ASSIGN_OR_RETURN(
       const CudaSource source,

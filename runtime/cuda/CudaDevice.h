@@ -44,35 +44,25 @@ struct CudaDeviceOptions {
 };
 
 /// A GPU of the machine. An address is one of its memory.
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public RankCommunicator {
 public:
   /// Device error, with the next step, where there is no driver or no GPU, one
   /// that the kernels are not for, or none for the rank.
   static absl::StatusOr<std::shared_ptr<CudaDevice>>
   create(const CudaDeviceOptions &options = {});
-  CudaDevice(const CudaDevice &) = delete;
-  CudaDevice &operator=(const CudaDevice &) = delete;
   ~CudaDevice() override;
 
-  std::string describe() const override;
   /// Its name, multiprocessors and clocks, the driver and the compiler.
   std::string identity(const schema::PlanT &plan) const override;
-  int threads() const override { return hostThreads; }
-  bool waitsForRanks() const override { return shared != nullptr; }
-  absl::StatusOr<std::vector<uint8_t>> newMeetingPlace() override;
-  absl::Status joinRanks(absl::Span<const uint8_t> place, int rank,
-                         int ranks) override;
-  bool gathersPeers() const override { return shared != nullptr; }
+  RankCommunicator *communicator() override { return this; }
+  absl::StatusOr<std::vector<uint8_t>> newId() override;
+  absl::Status join(absl::Span<const uint8_t> id, int rank, int ranks) override;
   absl::Status check() override;
   absl::StatusOr<std::optional<DeviceMemory>> memory() override;
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() override;
   absl::Status reserve(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
-  absl::StatusOr<std::unique_ptr<Buffer>> allocateUnset(uint64_t size) override;
-  bool sharesInPlace() const override { return false; }
   absl::StatusOr<std::unique_ptr<Buffer>>
-  share(absl::Span<const uint8_t> bytes) override;
+  allocate(uint64_t size, MemoryUse use = MemoryUse::Sparse) override;
   absl::Status write(Buffer &buffer, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override;
   absl::StatusOr<std::unique_ptr<Upload>>
@@ -82,10 +72,12 @@ public:
        std::vector<uint8_t> &staging) override;
   absl::StatusOr<std::unique_ptr<StepQueue>>
   newStepQueue(int depth, uint64_t runBytes) override;
-  absl::Status compileAhead(const PlanReader &plan, size_t kernel,
-                            size_t variant) override;
   absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) override;
+
+  /// See LoadedCode.
+  absl::Status compileAhead(const PlanReader &plan, size_t kernel,
+                            size_t variant) const;
 
   const cuda::Driver &driver() const { return *functions; }
 
@@ -107,6 +99,7 @@ public:
   void setRank(std::shared_ptr<Collectives> collectives, int rank) {
     shared = std::move(collectives);
     number = rank;
+    description.rankLink = RankLink::Gathers;
   }
 
   /// Brings what all ranks have to memory of its own; see Collectives. Of a
@@ -146,7 +139,6 @@ private:
   bool hasDependentLaunches = false;
   cuda::Context context = nullptr;
   cuda::Stream work = nullptr;
-  int hostThreads = 1;
   std::string nccl;      ///< Its library; see CudaDeviceOptions.
   std::string name;      ///< "NVIDIA H200".
   int driverVersion = 0; ///< The CUDA it was made for: 13000.

@@ -56,6 +56,9 @@ public:
 
   std::string isa() const override { return architecture; }
   std::vector<UnfitProgram> unfitPrograms() const override;
+  absl::Status compileAhead(size_t kernel, size_t variant) override {
+    return device.compileAhead(*plan, kernel, variant);
+  }
   absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(size_t program, const ProgramBindings &bindings) override;
 
@@ -272,7 +275,7 @@ CudaCode::prepare(size_t program, const ProgramBindings &bindings) {
   for (const UnfitProgram &unfit : unfitPrograms())
     if (unfit.number == program)
       return deviceError(unfit.reason);
-  if (device.gathersPeers())
+  if (device.rankLink() == RankLink::Gathers)
     LLAMAC_RETURN_IF_ERROR(allocateGathered());
   auto prepared = std::make_unique<CudaProgram>(
       device, plan->plan(), *plan->plan().programs[program], kernels,

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Clock.h"
 #include "runtime/base/Status.h"
+#include "runtime/device/LaunchObserver.h"
 #include "runtime/io/CheckedMath.h"
 
 #include "absl/strings/str_cat.h"
@@ -180,6 +181,20 @@ absl::StatusOr<std::optional<DeviceLimits>> Device::measureLimits() {
 
 absl::Status Device::reserve(uint64_t) { return absl::OkStatus(); }
 
+std::unique_ptr<Buffer> Device::share(absl::Span<const uint8_t>) {
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>>
+shareOrCopy(absl::Span<const uint8_t> bytes, Device &device) {
+  if (auto shared = device.share(bytes))
+    return shared;
+  LLAMAC_ASSIGN_OR_RETURN(auto copy,
+                          device.allocate(bytes.size(), MemoryUse::Filled));
+  LLAMAC_RETURN_IF_ERROR(device.write(*copy, 0, bytes));
+  return copy;
+}
+
 absl::StatusOr<std::unique_ptr<StepQueue>> Device::newStepQueue(int, uint64_t) {
   return nullptr;
 }
@@ -190,6 +205,9 @@ StepQueue::~StepQueue() = default;
 RankExchange::~RankExchange() = default;
 PreparedProgram::~PreparedProgram() = default;
 LoadedCode::~LoadedCode() = default;
+RankCommunicator::~RankCommunicator() = default;
 Device::~Device() = default;
+StepMemory::~StepMemory() = default;
+LaunchObserver::~LaunchObserver() = default;
 
 } // namespace llamac

@@ -99,7 +99,7 @@ struct ProgramBindings {
   /// By the offset of its operand, the table of the addresses of that byte in
   /// the areas of all ranks.
   std::map<uint64_t, void *> peers;
-  /// Where the programs of all ranks run at the same time; else null.
+  /// Where programs wait for those of other ranks (RankLink::Waits); else null.
   RankExchange *ranks = nullptr;
 };
 
@@ -247,6 +247,13 @@ public:
   /// The programs of the plan that the device cannot run, in ascending order.
   virtual std::vector<UnfitProgram> unfitPrograms() const { return {}; }
 
+  /// Compiles variant `variant` of kernel number `kernel`, so that loading the
+  /// plan with it finds it in the user's cache; nothing where no source is
+  /// compiled. May be called while the device runs, by any thread.
+  virtual absl::Status compileAhead(size_t /*kernel*/, size_t /*variant*/) {
+    return absl::OkStatus();
+  }
+
   /// Resolves the operands of program number `program` once and for all. Device
   /// error for one that the device cannot run.
   virtual absl::StatusOr<std::unique_ptr<PreparedProgram>>
@@ -275,12 +282,54 @@ struct DeviceLimits {
   double f32Operations = 0;
 };
 
+/// What memory is allocated for.
+enum class MemoryUse {
+  Sparse, ///< Zeros; where it is the host's, taken as it is first written.
+  Dense,  ///< Zeros that are all used: of large pages where possible.
+  Filled, ///< Uninitialised, since it is all written; else as Dense.
+};
+
+/// How a program finds what other ranks have written
+/// (schema::ParamRole::Peers).
+enum class RankLink {
+  Lockstep, ///< In their memory; each launch runs on all ranks before the next.
+  Waits,    ///< In their memory; ranks run at the same time and wait there.
+  Gathers,  ///< The same, and the device brings it to memory of its own.
+};
+
+/// How devices become those of the ranks of a plan, where they gather what
+/// ranks exchange.
+class RankCommunicator {
+public:
+  virtual ~RankCommunicator();
+
+  /// By which all of them find each other.
+  virtual absl::StatusOr<std::vector<uint8_t>> newId() = 0;
+
+  /// Makes it the device of rank `rank` of `ranks`; returns once all have
+  /// joined by `id`.
+  virtual absl::Status join(absl::Span<const uint8_t> id, int rank,
+                            int ranks) = 0;
+};
+
+/// What a device knows of itself.
+struct DeviceDescription {
+  std::string name; ///< For people: "cpu, 8 threads".
+  int threads = 1;  ///< Threads of the host that it keeps busy.
+  /// What decides the bits of its results beside the code of a plan and the
+  /// level of that; empty for its identity().
+  std::string arithmetic = {};
+  RankLink rankLink = RankLink::Lockstep;
+};
+
 class Device {
 public:
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
   virtual ~Device();
 
-  /// For people: "cpu, 8 threads".
-  virtual std::string describe() const = 0;
+  const std::string &describe() const { return description.name; }
+  int threads() const { return description.threads; }
 
   /// What decides the speed of the kernels of `plan` on this device, as a text:
   /// the key of its tunings.
@@ -288,46 +337,16 @@ public:
     return describe();
   }
 
-  /// What decides the bits of its results beside the code of a plan and the
-  /// level of that.
-  virtual std::string arithmetic(const schema::PlanT &plan) const {
-    return identity(plan);
+  /// See DeviceDescription.
+  std::string arithmetic(const schema::PlanT &plan) const {
+    return description.arithmetic.empty() ? identity(plan)
+                                          : description.arithmetic;
   }
 
-  /// The devices of the ranks from 0 on, where it stands for several that are
-  /// in this process; else itself.
-  virtual std::vector<Device *> ranks() { return {this}; }
+  RankLink rankLink() const { return description.rankLink; }
 
-  /// The weights of a plan by number, of those that were loaded to the devices
-  /// of ranks(). Errors: those of loading the others.
-  virtual absl::StatusOr<std::vector<std::unique_ptr<Buffer>>>
-  joinWeights(std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks) {
-    return std::move(ofRanks.front());
-  }
-
-  /// Whether its programs wait for those of other ranks: all must then run at
-  /// the same time.
-  virtual bool waitsForRanks() const { return false; }
-
-  /// Where the devices of ranks in other processes meet, for joinRanks() of
-  /// all; empty where they need not, as their programs are bound a
-  /// RankExchange.
-  virtual absl::StatusOr<std::vector<uint8_t>> newMeetingPlace() {
-    return std::vector<uint8_t>();
-  }
-
-  /// Makes it the device of rank `rank` of `ranks`; returns once all have come.
-  virtual absl::Status joinRanks(absl::Span<const uint8_t> /*place*/,
-                                 int /*rank*/, int /*ranks*/) {
-    return absl::OkStatus();
-  }
-
-  /// Whether it brings what other ranks have for it to memory of its own; else
-  /// it is bound tables of where that is (ProgramBindings::peers).
-  virtual bool gathersPeers() const { return false; }
-
-  /// Threads of the host that the device keeps busy.
-  virtual int threads() const = 0;
+  /// Where it joins the devices of other ranks itself; else null.
+  virtual RankCommunicator *communicator() { return nullptr; }
 
   /// Device error once the device can run nothing more, as a GPU after a kernel
   /// that faulted. Waits for what runs; for after a step that failed.
@@ -350,31 +369,14 @@ public:
   /// when there is not enough. Does nothing where the host's memory is used.
   virtual absl::Status reserve(uint64_t size);
 
-  /// `size` zero bytes, 64-byte aligned. Memory error, with the sizes, when
-  /// there is not enough.
-  virtual absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) = 0;
-
-  /// The same, of large pages where possible: for memory that is all used.
+  /// `size` bytes, 64-byte aligned. Memory error, with the sizes, when there is
+  /// not enough.
   virtual absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateDense(uint64_t size) = 0;
+  allocate(uint64_t size, MemoryUse use = MemoryUse::Sparse) = 0;
 
-  /// The same, uninitialised; for memory that is all written.
-  virtual absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateUnset(uint64_t size) = 0;
-
-  /// The same for the exchange area of a plan for several ranks.
-  virtual absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateExchange(uint64_t size) {
-    return allocate(size);
-  }
-
-  /// Whether share() uses bytes in place.
-  virtual bool sharesInPlace() const = 0;
-
-  /// Host bytes that kernels may read for as long as the caller keeps them:
-  /// used in place where the device can, copied where not.
-  virtual absl::StatusOr<std::unique_ptr<Buffer>>
-  share(absl::Span<const uint8_t> bytes) = 0;
+  /// Host bytes as kernels read them in place, for as long as the caller keeps
+  /// them; null where they are to be copied.
+  virtual std::unique_ptr<Buffer> share(absl::Span<const uint8_t> bytes);
 
   /// Copies `bytes` to `buffer` at `offset`.
   virtual absl::Status write(Buffer &buffer, uint64_t offset,
@@ -396,19 +398,22 @@ public:
   virtual absl::StatusOr<std::unique_ptr<StepQueue>>
   newStepQueue(int depth, uint64_t runBytes);
 
-  /// Compiles a variant of kernel number `kernel` of `plan`, so that loadCode()
-  /// finds it in the user's cache; nothing for a device that compiles no
-  /// source. May be called while the device runs, by any thread.
-  virtual absl::Status compileAhead(const PlanReader & /*plan*/,
-                                    size_t /*kernel*/, size_t /*variant*/) {
-    return absl::OkStatus();
-  }
-
   /// Loads the kernels of `plan`. Device error when the plan has no code that
   /// this device runs, badPlan when a kernel is missing in it.
   virtual absl::StatusOr<std::unique_ptr<LoadedCode>>
   loadCode(std::shared_ptr<const PlanReader> plan) = 0;
+
+protected:
+  explicit Device(DeviceDescription description = {})
+      : description(std::move(description)) {}
+
+  DeviceDescription description;
 };
+
+/// Host bytes that kernels read and that the caller keeps: shared where the
+/// device can, else copied.
+absl::StatusOr<std::unique_ptr<Buffer>>
+shareOrCopy(absl::Span<const uint8_t> bytes, Device &device);
 
 /// Bytes of the counters of `plan`, at least a word.
 uint64_t counterBytes(const schema::PlanT &plan);

@@ -62,7 +62,8 @@ newHostUpload(std::function<void(absl::Span<uint8_t>)> sent) {
   return std::make_unique<HostUpload>(std::move(sent));
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
+absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size,
+                                                           MemoryUse use) {
   if (size == 0)
     return std::make_unique<MappedBuffer>(nullptr, 0);
   void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
@@ -70,20 +71,13 @@ absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size) {
   if (memory == MAP_FAILED)
     return memoryError(absl::StrCat(
         "cannot allocate ", size, " bytes of memory: ", std::strerror(errno)));
+  // Advice only: small pages are as correct.
+  if (use != MemoryUse::Sparse && size >= uint64_t{2} << 20)
+    madvise(memory, size, MADV_HUGEPAGE);
   return std::make_unique<MappedBuffer>(memory, size);
 }
 
-absl::StatusOr<std::unique_ptr<Buffer>>
-HostDevice::allocateDense(uint64_t size) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer, allocate(size));
-  // Advice only: small pages are as correct.
-  if (size >= uint64_t{2} << 20)
-    madvise(buffer->address(), size, MADV_HUGEPAGE);
-  return buffer;
-}
-
-absl::StatusOr<std::unique_ptr<Buffer>>
-HostDevice::share(absl::Span<const uint8_t> bytes) {
+std::unique_ptr<Buffer> HostDevice::share(absl::Span<const uint8_t> bytes) {
   // Kernels read weights only.
   return std::make_unique<Buffer>(const_cast<uint8_t *>(bytes.data()),
                                   bytes.size());

@@ -21,7 +21,8 @@ namespace llamac {
 
 /// `size` zero bytes of the process, taken as they are first written. Memory
 /// error with the system's reason.
-absl::StatusOr<std::unique_ptr<Buffer>> allocateHostMemory(uint64_t size);
+absl::StatusOr<std::unique_ptr<Buffer>>
+allocateHostMemory(uint64_t size, MemoryUse use = MemoryUse::Sparse);
 
 /// Such memory is filled in place; `sent` is then told.
 std::unique_ptr<Upload>
@@ -30,17 +31,11 @@ newHostUpload(std::function<void(absl::Span<uint8_t>)> sent = {});
 /// What all devices that run on the host's cores do alike.
 class HostDevice : public Device {
 public:
-  absl::StatusOr<std::unique_ptr<Buffer>> allocate(uint64_t size) override {
-    return allocateHostMemory(size);
-  }
-  absl::StatusOr<std::unique_ptr<Buffer>> allocateDense(uint64_t size) override;
   absl::StatusOr<std::unique_ptr<Buffer>>
-  allocateUnset(uint64_t size) override {
-    return allocateDense(size);
+  allocate(uint64_t size, MemoryUse use = MemoryUse::Sparse) override {
+    return allocateHostMemory(size, use);
   }
-  bool sharesInPlace() const override { return true; }
-  absl::StatusOr<std::unique_ptr<Buffer>>
-  share(absl::Span<const uint8_t> bytes) override;
+  std::unique_ptr<Buffer> share(absl::Span<const uint8_t> bytes) override;
   absl::Status write(Buffer &buffer, uint64_t offset,
                      absl::Span<const uint8_t> bytes) override;
   absl::StatusOr<std::unique_ptr<Upload>> newUpload(uint64_t) override {
@@ -49,6 +44,9 @@ public:
   absl::StatusOr<absl::Span<const uint8_t>>
   read(const Buffer &buffer, uint64_t offset, uint64_t size,
        std::vector<uint8_t> &staging) override;
+
+protected:
+  using Device::Device;
 };
 
 } // namespace llamac

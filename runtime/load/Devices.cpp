@@ -11,7 +11,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cuda/CudaDevice.h"
-#include "runtime/load/DeviceGroup.h"
 #include "runtime/load/ModelOptions.h"
 #include "runtime/ranks/RankWorld.h"
 
@@ -22,32 +21,33 @@
 
 namespace llamac {
 
-static absl::StatusOr<std::shared_ptr<Device>>
-createCpu(const schema::PlanT &plan, int threads, const ModelOptions &options) {
-  const auto ranks = static_cast<int>(plan.ranks);
-  if (ranks == 1 || options.ranks)
-    return CpuDevice::create({threads, options.isa});
-  std::vector<std::shared_ptr<Device>> devices;
+using Devices = std::vector<std::shared_ptr<Device>>;
+
+static absl::StatusOr<Devices> createCpu(const schema::PlanT &plan, int threads,
+                                         const ModelOptions &options) {
+  const auto ranks = options.ranks ? 1 : static_cast<int>(plan.ranks);
+  if (ranks > 1)
+    threads = std::max(threads / ranks, 1);
+  Devices devices;
   for (int rank = 0; rank < ranks; ++rank) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        devices.emplace_back(),
-        CpuDevice::create({std::max(threads / ranks, 1), options.isa}));
+    LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(),
+                            CpuDevice::create({threads, options.isa}));
   }
-  return groupDevices(std::move(devices));
+  return devices;
 }
 
-static absl::StatusOr<std::shared_ptr<Device>>
-createCuda(const schema::PlanT &plan, int threads,
-           const ModelOptions &options) {
+static absl::StatusOr<Devices> createCuda(const schema::PlanT &plan,
+                                          int threads,
+                                          const ModelOptions &options) {
   const CudaDeviceOptions own{
       .threads = threads,
       .index = options.gpuIndex,
       .localRank = options.ranks ? options.ranks->localRank() : 0};
-  if (plan.ranks == 1 || options.ranks)
-    return CudaDevice::create(own);
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
-                          createCudaRanks(static_cast<int>(plan.ranks), own));
-  return groupDevices(std::move(devices));
+  if (plan.ranks > 1 && !options.ranks)
+    return createCudaRanks(static_cast<int>(plan.ranks), own);
+  Devices devices;
+  LLAMAC_ASSIGN_OR_RETURN(devices.emplace_back(), CudaDevice::create(own));
+  return devices;
 }
 
 absl::Span<const DeviceKind> runtimeDevices() {
@@ -64,9 +64,8 @@ absl::Span<const DeviceKind> runtimeDevices() {
   return kinds;
 }
 
-absl::StatusOr<std::shared_ptr<Device>>
-createDevice(const schema::PlanT &plan, int threads,
-             const ModelOptions &options) {
+absl::StatusOr<Devices> createDevices(const schema::PlanT &plan, int threads,
+                                      const ModelOptions &options) {
   std::vector<absl::string_view> targets;
   const DeviceKind *found = nullptr;
   for (const DeviceKind &kind : options.devices) {

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 
 #include <memory>
+#include <vector>
 
 namespace llamac {
 
@@ -29,7 +30,7 @@ struct DeviceKind {
   bool (*isFlagGiven)(const ModelOptions &options);
   /// Given options whose flags fit the plan. Null where this tool has no such
   /// device; `hint` then says what to do.
-  absl::StatusOr<std::shared_ptr<Device>> (*create)(
+  absl::StatusOr<std::vector<std::shared_ptr<Device>>> (*create)(
       const schema::PlanT &plan, int threads, const ModelOptions &options);
   const char *hint = "";
 };
@@ -37,11 +38,12 @@ struct DeviceKind {
 /// The rows of all targets. Those that need no compiler have a device.
 absl::Span<const DeviceKind> runtimeDevices();
 
-/// The device for `plan`, of `options.devices`. Errors: usage for options of
+/// The devices for the ranks of `plan` that this process has, by rank, of
+/// `options.devices`. Errors: usage for options of
 /// another target, device for a target that is not there.
-absl::StatusOr<std::shared_ptr<Device>>
-createDevice(const schema::PlanT &plan, int threads,
-             const ModelOptions &options);
+absl::StatusOr<std::vector<std::shared_ptr<Device>>>
+createDevices(const schema::PlanT &plan, int threads,
+              const ModelOptions &options);
 
 } // namespace llamac
 

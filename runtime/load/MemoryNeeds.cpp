@@ -168,10 +168,9 @@ std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
                       choices.empty() ? "" : " or ", last, ", which would fit");
 }
 
-absl::Status checkMemory(const PlanReader &plan, Device &device,
+absl::Status checkMemory(const PlanReader &plan,
+                         const std::optional<DeviceMemory> &memory,
                          bool sharesPages) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
-                          device.memory());
   MemoryNeeds needs = memoryNeeds(plan);
   if (sharesPages)
     needs.kv = std::min(needs.kv,
@@ -187,12 +186,6 @@ absl::Status checkMemory(const PlanReader &plan, Device &device,
       formatBytes(needs.total() - memory->free), " missing; ",
       memoryAdvice(plan.plan(), needs, memory->free, /*ranks=*/0,
                    sharesPages ? 1 : 0)));
-}
-
-absl::Status reserveMemory(const PlanReader &plan, Device &device,
-                           bool sharesPages) {
-  const MemoryNeeds needs = memoryNeeds(plan);
-  return device.reserve(needs.total() - (sharesPages ? needs.kv : 0));
 }
 
 } // namespace llamac

@@ -65,17 +65,14 @@ std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
                          uint64_t free, int64_t ranks = 0,
                          int64_t sequences = 0);
 
-/// Memory error when `device` has less free than `plan` needs: one line with
-/// both, what is missing, and the largest context or the best format of the
-/// weights that would fit. OK where the host's memory is used. Where sequences
-/// share pages (ModelOptions::sharesPages), leastKvPages() do for the cache.
-absl::Status checkMemory(const PlanReader &plan, Device &device,
+/// Memory error when `memory`, that of a device, has less free than `plan`
+/// needs: one line with both, what is missing, and the largest context or the
+/// best format of the weights that would fit. OK where the host's memory is
+/// used. Where sequences share pages (ModelOptions::sharesPages),
+/// leastKvPages() do for the cache.
+absl::Status checkMemory(const PlanReader &plan,
+                         const std::optional<DeviceMemory> &memory,
                          bool sharesPages);
-
-/// Asks `device` for all that `plan` needs, but for the cache where sequences
-/// share pages. Errors: those of Device::reserve().
-absl::Status reserveMemory(const PlanReader &plan, Device &device,
-                           bool sharesPages);
 
 } // namespace llamac
 

@@ -47,7 +47,7 @@ struct ModelOptions {
   /// their variants for devices that compile no source; may be null.
   bool tuned = true;
   const VariantCompiler *compiler = nullptr;
-  /// Where each rank is a process; not null in that of rank 0.
+  /// Where each rank is a process, that of this one; else null.
   RankWorld *ranks = nullptr;
   double rankTimeout = 60; ///< Seconds to wait for another process.
   /// Whether processes exchange by MPI even where they share memory.

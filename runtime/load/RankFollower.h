@@ -15,8 +15,8 @@
 
 namespace llamac {
 
-/// Does what rank 0 asks for (RankLeader.h) until it says that all is done.
-/// Errors of what is answered go there; others end the process.
+/// Runs the steps that rank 0 runs (RankLeader.h) until it says that all is
+/// done. Errors of what is answered go there; others end the process.
 void followRanks(RankWorld &world);
 
 /// Of the program or library that this is part of.

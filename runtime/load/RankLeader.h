@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The engine runs in the process of rank 0 and sees one device. What it asks of
-// that, the device asks of the other processes by messages, and does itself:
-// they follow it, each with its parts of the weights and of the cache
-// (RankFollower.h).
+// The engine runs in the process of rank 0. The others load the same plan, each
+// with its parts of the weights and of the cache, have the same memory of each
+// engine, and run the steps that rank 0 runs (RankFollower.h). What differs
+// between two steps are the inputs: their bytes are sent with the next.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,81 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/load/ModelOptions.h"
+#include "runtime/ranks/ProcessExchange.h"
 #include "runtime/ranks/RankWorld.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace llamac {
 
-/// Tells the other ranks of `world` to open the plan at `path`; its number.
-uint32_t announcePlan(RankWorld &world, absl::string_view path,
-                      const ModelOptions &options);
+/// The other ranks, as they have a plan of rank 0.
+class RankTeam {
+public:
+  /// Tells the ranks of `world`, which outlives it, to load the plan at `path`.
+  static std::shared_ptr<RankTeam>
+  load(RankWorld &world, absl::string_view path, const ModelOptions &options);
+  RankTeam(const RankTeam &) = delete;
+  RankTeam &operator=(const RankTeam &) = delete;
+  ~RankTeam();
 
-/// Whether the ranks of `world` can run `plan`: badPlan for one for another
-/// number of ranks.
-absl::Status checkRanks(const RankWorld &world, const PlanReader &plan);
+  /// Whether the ranks can run `plan`: badPlan for one for another number of
+  /// ranks.
+  absl::Status check(const PlanReader &plan) const;
 
-/// The device of all ranks, of which `own` is this one's, for the announced
-/// plan `number`, once all have opened it; they begin to load its weights.
-/// Errors: those of the other ranks and
-/// of their devices' meeting; badPlan where one has another plan or is
-/// another program.
-absl::StatusOr<std::shared_ptr<Device>>
-leadRanks(RankWorld &world, uint32_t number, const PlanReader &plan,
-          std::shared_ptr<Device> own, const ModelOptions &options);
+  /// Once all have loaded what rank 0 has as `plan`: joins their devices with
+  /// `own`, and they begin to load weights. Errors: those of the other ranks
+  /// and of joining; badPlan where one has another plan or is another program.
+  absl::Status join(const PlanReader &plan, Device &own,
+                    std::optional<uint64_t> randomWeights);
+
+  /// Waits until all have their weights. Errors: theirs.
+  absl::Status finishLoading();
+
+private:
+  friend class FollowerMemory;
+  RankTeam(RankWorld &world, uint32_t number) : world(world), number(number) {}
+
+  RankWorld &world;
+  const uint32_t number;
+};
+
+/// The memory of the other ranks that goes with a PlanMemory of rank 0.
+class FollowerMemory {
+public:
+  explicit FollowerMemory(std::shared_ptr<RankTeam> team);
+  FollowerMemory(const FollowerMemory &) = delete;
+  FollowerMemory &operator=(const FollowerMemory &) = delete;
+  ~FollowerMemory();
+
+  /// Allocates it, and binds programs, as PlanMemory does. Errors: those of the
+  /// other ranks.
+  absl::Status allocate(int64_t pages, const SharedFile &areas);
+
+  /// Bytes of the inputs, for the next step.
+  void write(uint64_t offset, absl::Span<const uint8_t> bytes);
+
+  /// Program number `number`, `own` on rank 0, on all.
+  std::unique_ptr<PreparedProgram> lead(const schema::ProgramT &program,
+                                        size_t number,
+                                        std::unique_ptr<PreparedProgram> own);
+
+  /// Has the others run a step, of one launch or, for -1, of all, and runs
+  /// `own` meanwhile.
+  absl::Status run(size_t program, const StepShape &shape, int32_t launch,
+                   absl::FunctionRef<absl::Status()> own);
+
+private:
+  struct Write {
+    uint64_t offset;
+    std::vector<uint8_t> bytes;
+  };
+
+  const std::shared_ptr<RankTeam> team;
+  const uint32_t number;
+  std::vector<Write> writes; ///< Since the last step.
+};
 
 /// Tells the other ranks to end.
 void endRanks(RankWorld &world);

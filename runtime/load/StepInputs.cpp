@@ -8,7 +8,6 @@
 
 #include "runtime/load/StepInputs.h"
 
-#include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include <algorithm>
@@ -33,22 +32,12 @@ InputLayout::InputLayout(const schema::PlanT &plan) {
         plan.kv->groups.size() * pageTableBytes(*plan.kv));
 }
 
-absl::StatusOr<StepInputs> StepInputs::create(const schema::PlanT &plan,
-                                              Device &device) {
-  StepInputs inputs(plan);
-  LLAMAC_ASSIGN_OR_RETURN(inputs.memory,
-                          device.allocate(inputs.places.totalBytes()));
-  return inputs;
-}
-
-std::vector<void *> StepInputs::addresses() const {
+std::vector<void *> InputLayout::addresses(void *start) const {
   std::vector<void *> result;
   for (const InputRole role : schema::EnumValuesInputRole())
-    if (role == InputRole::Rank)
-      result.push_back(nullptr); // Whoever binds a rank's program has it.
-    else
-      result.push_back(static_cast<uint8_t *>(memory->address()) +
-                       places.offset(role));
+    result.push_back(role == InputRole::Rank
+                         ? nullptr
+                         : static_cast<uint8_t *>(start) + offset(role));
   return result;
 }
 

@@ -23,7 +23,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace llamac {
@@ -43,6 +42,10 @@ public:
   }
   uint64_t rowBytes() const { return offset(schema::InputRole::PageTable); }
 
+  /// By schema::InputRole, in a buffer at `start`; null for the number of the
+  /// rank, which is elsewhere.
+  std::vector<void *> addresses(void *start) const;
+
 private:
   struct Place {
     uint64_t offset = 0, bytes = 0;
@@ -61,14 +64,10 @@ public:
   using Write = absl::FunctionRef<absl::Status(
       uint64_t offset, absl::Span<const uint8_t> bytes)>;
 
-  static absl::StatusOr<StepInputs> create(const schema::PlanT &plan,
-                                           Device &device);
+  explicit StepInputs(const schema::PlanT &plan)
+      : places(plan), host(places.rowBytes()) {}
 
   const InputLayout &layout() const { return places; }
-  Buffer &buffer() const { return *memory; }
-
-  /// On the device, by schema::InputRole.
-  std::vector<void *> addresses() const;
 
   /// The first `count` rows of an input, for the host to fill: what they were
   /// sent as last, and for send() to send. T is as large as a row.
@@ -81,13 +80,9 @@ public:
   absl::Status send(Write write);
 
 private:
-  explicit StepInputs(const schema::PlanT &plan)
-      : places(plan), host(places.rowBytes()) {}
-
   uint8_t *touch(schema::InputRole role, size_t count, uint64_t rowBytes);
 
   InputLayout places;
-  std::unique_ptr<Buffer> memory;
   std::vector<uint8_t> host;
   uint64_t begin = 0, end = 0; ///< Bytes of `host` to send; none: both 0.
 };

@@ -183,19 +183,4 @@ copyAreas(const RankWorld &world, uint64_t size) {
   return std::make_unique<CopiedExchange>(world, stride, std::move(areas));
 }
 
-PeerTables::PeerTables(const schema::ProgramT &program,
-                       ProcessExchange &exchange, const RankWorld &world,
-                       ProgramBindings &bindings) {
-  for (const auto &launch : program.launches) {
-    const schema::Operand *peers = peersOf(*launch);
-    if (!peers)
-      continue;
-    const auto [table, isNew] = tables.try_emplace(peers->offset());
-    for (int peer = 0; isNew && peer < world.size(); ++peer)
-      table->second.push_back(exchange.area(peer) + peers->offset());
-    bindings.peers[peers->offset()] = static_cast<void *>(table->second.data());
-  }
-  bindings.ranks = &exchange;
-}
-
 } // namespace llamac

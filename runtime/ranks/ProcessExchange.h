@@ -12,9 +12,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/ranks/RankWorld.h"
 
-#include <map>
 #include <memory>
-#include <vector>
 
 namespace llamac {
 
@@ -41,19 +39,6 @@ shareAreas(const RankWorld &world, uint64_t size, SharedFile &file);
 /// others have written. Memory error.
 absl::StatusOr<std::unique_ptr<ProcessExchange>>
 copyAreas(const RankWorld &world, uint64_t size);
-
-/// Where the launches of a program find the areas of all ranks. Outlives the
-/// program.
-class PeerTables {
-public:
-  PeerTables() = default; ///< For a device that gathers them itself.
-  /// Sets `bindings` of a program of the rank of `world` to them.
-  PeerTables(const schema::ProgramT &program, ProcessExchange &exchange,
-             const RankWorld &world, ProgramBindings &bindings);
-
-private:
-  std::map<uint64_t, std::vector<uint8_t *>> tables; ///< By offset.
-};
 
 } // namespace llamac
 

@@ -27,10 +27,9 @@ std::string overlapConfig(schema::Overlap overlap) {
 }
 
 absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
-                                          const Device &device,
+                                          const std::string &identity,
                                           const TuningStore &store) {
   LLAMAC_ASSIGN_OR_RETURN(std::vector<TuningEntry> entries, store.entries());
-  const std::string identity = device.identity(plan);
   TunedEntries byKernel;
   for (TuningEntry &entry : entries)
     if (entry.device == identity && entry.generator == plan.generator)
@@ -40,10 +39,11 @@ absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
 
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
-          const TuningStore &store, const VariantCompiler *compiler) {
+          const std::string &identity, const TuningStore &store,
+          const VariantCompiler *compiler) {
   const schema::PlanT &manifest = plan->plan();
   LLAMAC_ASSIGN_OR_RETURN(const TunedEntries tuned,
-                          tunedEntries(manifest, device, store));
+                          tunedEntries(manifest, identity, store));
   const auto configOf = [&](const std::string &tuning) {
     const auto entry = tuned.find(tuning);
     return entry == tuned.end() ? std::string() : entry->second.config;

@@ -44,19 +44,20 @@ bool needsCompiler(const schema::PlanT &plan);
 /// The text of an overlap in a config: "overlap=at-end"; empty for the default.
 std::string overlapConfig(schema::Overlap overlap);
 
-/// The entries of a store for `plan` on `device`, by the text `tuning` of
-/// kernels and programs.
+/// The entries of a store for `plan` on a device of that identity (Device), by
+/// the text `tuning` of kernels and programs.
 using TunedEntries = std::map<std::string, TuningEntry>;
 absl::StatusOr<TunedEntries> tunedEntries(const schema::PlanT &plan,
-                                          const Device &device,
+                                          const std::string &identity,
                                           const TuningStore &store);
 
-/// `plan` with the configs that `store` has for it on `device`; null when there
-/// are none. Errors: those of the store and of `compiler`; unsupported where
-/// one is needed and it is null.
+/// `plan` with the configs that `store` has for it on `device` by `identity`;
+/// null when there are none. Errors: those of the store and of
+/// `compiler`; unsupported where one is needed and it is null.
 absl::StatusOr<std::shared_ptr<const PlanReader>>
 tunedPlan(const std::shared_ptr<const PlanReader> &plan, Device &device,
-          const TuningStore &store, const VariantCompiler *compiler);
+          const std::string &identity, const TuningStore &store,
+          const VariantCompiler *compiler);
 
 } // namespace llamac
 

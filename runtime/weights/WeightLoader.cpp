@@ -65,9 +65,8 @@ namespace {
 class Loader {
 public:
   Loader(const PlanReader &plan, const WeightMap &checkpoint, Device &device,
-         int64_t rank, const WeightOptions &options)
-      : plan(plan), checkpoint(checkpoint), device(device), rank(rank),
-        options(options) {}
+         const WeightOptions &options)
+      : plan(plan), checkpoint(checkpoint), device(device), options(options) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<Buffer>>> load();
 
@@ -80,7 +79,7 @@ private:
   absl::Status copyEmbedded(const schema::WeightT &weight, Buffer &buffer);
   absl::StatusOr<RowSource> rowsOf(const schema::WeightT &weight) const;
   int64_t partOf(const schema::WeightT &weight) const {
-    return llamac::partOf(weight, rank, plan.plan().ranks);
+    return llamac::partOf(weight, options.rank, plan.plan().ranks);
   }
   /// The packed bytes of the rank's part of an embedded weight.
   absl::Span<const uint8_t> embeddedBytes(const schema::WeightT &weight) const {
@@ -93,7 +92,6 @@ private:
   const PlanReader &plan;
   const WeightMap &checkpoint; ///< Empty for a plan that refers to none.
   Device &device;
-  const int64_t rank; ///< Whose parts are loaded.
   WeightOptions options;
   std::unique_ptr<Upload> upload;
   uint64_t done = 0, total = 0;
@@ -162,10 +160,12 @@ absl::Status Loader::pack(const schema::WeightT &weight, Buffer &buffer) {
 absl::StatusOr<std::unique_ptr<Buffer>>
 Loader::loadWeight(const schema::WeightT &weight) {
   const bool isEmbedded = weight.section >= 0 && !options.randomSeed;
-  if (isEmbedded && device.sharesInPlace())
-    return device.share(embeddedBytes(weight));
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> buffer,
-                          device.allocateUnset(packedBytes(weight)));
+  if (isEmbedded)
+    if (auto shared = device.share(embeddedBytes(weight)))
+      return shared;
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Buffer> buffer,
+      device.allocate(packedBytes(weight), MemoryUse::Filled));
   LLAMAC_RETURN_IF_ERROR(isEmbedded ? copyEmbedded(weight, *buffer)
                                     : pack(weight, *buffer));
   return buffer;
@@ -203,16 +203,7 @@ loadWeights(const PlanReader &plan, Device &device,
                        "--random-weights SEED"));
     LLAMAC_ASSIGN_OR_RETURN(checkpoint, openCheckpoint(plan));
   }
-  const std::vector<Device *> ranks = device.ranks();
-  std::vector<std::vector<std::unique_ptr<Buffer>>> ofRanks;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        ofRanks.emplace_back(),
-        Loader(plan, checkpoint, *ranks[rank],
-               options.firstRank + static_cast<int64_t>(rank), options)
-            .load());
-  }
-  return device.joinWeights(std::move(ofRanks));
+  return Loader(plan, checkpoint, device, options).load();
 }
 
 } // namespace llamac

@@ -26,8 +26,7 @@ struct WeightOptions {
   /// the plan's.
   std::optional<uint64_t> randomSeed = {};
   Progress *progress = nullptr; ///< May be null.
-  /// Whose parts the device takes, or the first of its ranks().
-  int64_t firstRank = 0;
+  int64_t rank = 0;             ///< Whose parts the device takes.
 };
 
 /// The weights of `plan` by number: embedded ones are used from the plan's map

@@ -61,7 +61,7 @@ absl::StatusOr<ordered_json> kernelReport(const ServedModel &model) {
     kernels.push_back(std::move(kernel));
   }
   return ordered_json{{"model", model.name()},
-                      {"device", model.model().device().describe()},
+                      {"device", model.model().loaded().describe()},
                       {"kernels", std::move(kernels)}};
 }
 

@@ -42,7 +42,7 @@ absl::StatusOr<std::optional<DeviceLimits>> ServedModel::limits() const {
   const std::lock_guard lock(measuring);
   const SchedulerCounts counts = engine->counts();
   if (!measured && counts.running + counts.waiting == 0) {
-    LLAMAC_ASSIGN_OR_RETURN(measured, model().device().measureLimits());
+    LLAMAC_ASSIGN_OR_RETURN(measured, model().loaded().measureLimits());
   }
   return measured;
 }

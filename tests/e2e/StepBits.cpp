@@ -115,7 +115,7 @@ void StepBits::compare(size_t sequence, int64_t position,
     return;
   if (++different <= 10)
     std::printf("%d threads, %s: sequence %zu, position %ld differs\n",
-                model->device().threads(), what.c_str(), sequence,
+                model->loaded().threads(), what.c_str(), sequence,
                 static_cast<long>(position));
 }
 

@@ -38,7 +38,7 @@ protected:
     a = *device.allocate(vectorLength * sizeof(float));
     device.rename(out->address(), "the sum");
     device.rename(a->address(), "the left");
-    b = *device.share(bytesOf(ones));
+    b = device.share(bytesOf(ones));
   }
 
   absl::Status add(Buffer &to, absl::Span<uint8_t> undefined = {}) {

@@ -9,9 +9,8 @@
 #include "tests/conformance/ops/PlanDevice.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/load/DeviceGroup.h"
+#include "runtime/load/PlanMemory.h"
 #include "runtime/plan/PlanConfig.h"
-#include "runtime/weights/WeightLoader.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -35,6 +34,9 @@ public:
 private:
   absl::Status writeIndices(schema::InputRole role,
                             const std::vector<int32_t> &values);
+  absl::Status writeInput(schema::InputRole role,
+                          absl::Span<const uint8_t> bytes);
+  absl::Status writeArena(uint64_t offset, absl::Span<const uint8_t> bytes);
   absl::StatusOr<std::vector<float>> readArena(uint64_t offset, size_t count);
   absl::StatusOr<std::vector<float>> readTokens(const schema::ProgramT &planned,
                                                 size_t count);
@@ -42,15 +44,21 @@ private:
   /// The program of the plan for a step.
   absl::StatusOr<size_t> find(const Program &program, const Step &step) const;
 
+  /// The memory of a rank.
+  struct Memory {
+    std::unique_ptr<Buffer> arena, pool, counters, exchange;
+    std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
+  };
+
+  /// Writes the buffers of all ranks that `of` gives of their memory.
+  template <typename Of>
+  absl::Status write(Of of, uint64_t offset, absl::Span<const uint8_t> bytes);
+
   PlanRunner runner;
   const MadePlan *made = nullptr;
-  std::shared_ptr<Device> device;
-  std::shared_ptr<const PlanReader> reader;
-  std::unique_ptr<LoadedCode> code;
-  std::vector<std::unique_ptr<Buffer>> weights;
-  std::unique_ptr<Buffer> arena, pool, counters, exchange;
-  std::vector<std::unique_ptr<Buffer>> inputs; ///< Inputs by schema::InputRole.
-  bool oneByOne = false;                       ///< How the last step ran.
+  std::optional<LoadedPlan> loaded;
+  std::vector<Memory> memories; ///< By rank.
+  bool oneByOne = false;        ///< How the last step ran.
 };
 
 } // namespace
@@ -64,23 +72,36 @@ static absl::Span<const uint8_t> bytesOf(const std::vector<T> &values) {
 absl::Status PlanPrograms::load(const Model &model,
                                 const std::vector<ProgramUse> &uses) {
   LLAMAC_ASSIGN_OR_RETURN(made, runner.library->get(model, uses));
-  LLAMAC_ASSIGN_OR_RETURN(reader, PlanReader::open(made->path));
-  LLAMAC_ASSIGN_OR_RETURN(device, runner.device());
-  if (model.ranks > 1) {
-    // Ranks that wait for each other need threads of their own; else one device
-    // has the memory of all, which take turns.
-    std::vector<std::shared_ptr<Device>> ranks = {device};
-    while (static_cast<int64_t>(ranks.size()) < model.ranks) {
-      ranks.push_back(device);
-      if (device->waitsForRanks()) {
-        LLAMAC_ASSIGN_OR_RETURN(ranks.back(), runner.device());
-      }
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const PlanReader> reader,
+                          PlanReader::open(made->path));
+  LLAMAC_ASSIGN_OR_RETURN(auto device, runner.device());
+  // Ranks that wait for each other need threads of their own; else one device
+  // has the memory of all, which take turns.
+  std::vector<std::shared_ptr<Device>> devices = {device};
+  while (static_cast<int64_t>(devices.size()) < model.ranks) {
+    devices.push_back(device);
+    if (device->rankLink() != RankLink::Lockstep) {
+      LLAMAC_ASSIGN_OR_RETURN(devices.back(), runner.device());
     }
-    LLAMAC_ASSIGN_OR_RETURN(device, groupDevices(std::move(ranks)));
   }
-  LLAMAC_ASSIGN_OR_RETURN(code, device->loadCode(reader));
-  LLAMAC_ASSIGN_OR_RETURN(weights, loadWeights(*reader, *device));
-  LLAMAC_ASSIGN_OR_RETURN(counters, allocateCounters(reader->plan(), *device));
+  LLAMAC_ASSIGN_OR_RETURN(loaded,
+                          LoadedPlan::create(reader, std::move(devices)));
+  LLAMAC_RETURN_IF_ERROR(loaded->loadCode(reader));
+  LLAMAC_RETURN_IF_ERROR(loaded->loadWeights(/*randomSeed=*/{}));
+  for (size_t rank = 0; rank < loaded->ranks().size(); ++rank) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        memories.emplace_back().counters,
+        allocateCounters(loaded->manifest(), loaded->device(rank)));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Of>
+absl::Status PlanPrograms::write(Of of, uint64_t offset,
+                                 absl::Span<const uint8_t> bytes) {
+  for (size_t rank = 0; rank < memories.size(); ++rank)
+    LLAMAC_RETURN_IF_ERROR(
+        loaded->device(rank).write(*of(memories[rank]), offset, bytes));
   return absl::OkStatus();
 }
 
@@ -91,31 +112,37 @@ static std::vector<uint8_t> noNumbers(uint64_t bytes) {
 
 absl::Status PlanPrograms::reset() {
   oneByOne = false;
-  const schema::PlanT &plan = reader->plan();
+  const schema::PlanT &plan = loaded->manifest();
   const int64_t ring = plan.kv->groups.front().pages();
   const int64_t pages = ring * maxSequences;
   const uint64_t poolBytes = kvPoolBytes(*plan.kv, /*layer=*/0);
-  pool.reset(); // There may be no room for two.
-  LLAMAC_ASSIGN_OR_RETURN(pool, device->allocate(poolBytes));
-
-  if (const uint64_t bytes = plan.exchangeBytes; bytes != 0) {
-    LLAMAC_ASSIGN_OR_RETURN(exchange, device->allocate(bytes));
-    if (!runner.seesUndefined)
-      LLAMAC_RETURN_IF_ERROR(device->write(*exchange, 0, noNumbers(bytes)));
-  }
-
   int64_t maxRows = 0;
   for (const auto &program : plan.programs)
     maxRows = std::max(maxRows, program->maxRows);
-  inputs.clear();
-  for (int role = 0; role <= static_cast<int>(schema::InputRole::MAX); ++role) {
-    uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
-    if (role == static_cast<int>(schema::InputRole::PageTable))
-      bytes = pageTableBytes(*plan.kv);
-    if (role == static_cast<int>(schema::InputRole::SamplingParams))
-      bytes = static_cast<uint64_t>(maxRows) * sizeof(SamplingParams);
-    LLAMAC_ASSIGN_OR_RETURN(inputs.emplace_back(), device->allocate(bytes));
+  for (size_t rank = 0; rank < memories.size(); ++rank) {
+    Device &device = loaded->device(rank);
+    Memory &memory = memories[rank];
+    memory.pool.reset(); // There may be no room for two.
+    LLAMAC_ASSIGN_OR_RETURN(memory.pool, device.allocate(poolBytes));
+    if (plan.exchangeBytes != 0) {
+      LLAMAC_ASSIGN_OR_RETURN(memory.exchange,
+                              device.allocate(plan.exchangeBytes));
+    }
+    memory.inputs.clear();
+    for (const schema::InputRole role : schema::EnumValuesInputRole()) {
+      uint64_t bytes = static_cast<uint64_t>(maxRows) * sizeof(int32_t);
+      if (role == schema::InputRole::PageTable)
+        bytes = pageTableBytes(*plan.kv);
+      if (role == schema::InputRole::SamplingParams)
+        bytes = static_cast<uint64_t>(maxRows) * sizeof(SamplingParams);
+      LLAMAC_ASSIGN_OR_RETURN(memory.inputs.emplace_back(),
+                              device.allocate(bytes));
+    }
   }
+  if (plan.exchangeBytes != 0 && !runner.seesUndefined)
+    LLAMAC_RETURN_IF_ERROR(
+        write([](const Memory &memory) { return memory.exchange.get(); }, 0,
+              noNumbers(plan.exchangeBytes)));
   // Every sequence has all its pages, which lie in disorder. No step comes to
   // those of very long contexts.
   constexpr int64_t usedTokens = 1024;
@@ -126,24 +153,41 @@ absl::Status PlanPrograms::reset() {
       table.push_back(static_cast<int32_t>(pages - 1 - i % maxSequences * ring -
                                            i / maxSequences));
       if (!runner.seesUndefined && page * plan.kv->pageTokens < usedTokens)
-        LLAMAC_RETURN_IF_ERROR(device->write(
-            *pool, static_cast<uint64_t>(table.back()) * plan.kv->pageBytes,
-            noNumbers(plan.kv->pageBytes)));
+        LLAMAC_RETURN_IF_ERROR(
+            write([](const Memory &memory) { return memory.pool.get(); },
+                  static_cast<uint64_t>(table.back()) * plan.kv->pageBytes,
+                  noNumbers(plan.kv->pageBytes)));
     }
   return writeIndices(schema::InputRole::PageTable, table);
 }
 
 absl::Status PlanPrograms::writeIndices(schema::InputRole role,
                                         const std::vector<int32_t> &values) {
-  return device->write(*inputs[static_cast<size_t>(role)], 0, bytesOf(values));
+  return writeInput(role, bytesOf(values));
+}
+
+absl::Status PlanPrograms::writeInput(schema::InputRole role,
+                                      absl::Span<const uint8_t> bytes) {
+  return write(
+      [role](const Memory &memory) {
+        return memory.inputs[static_cast<size_t>(role)].get();
+      },
+      0, bytes);
+}
+
+absl::Status PlanPrograms::writeArena(uint64_t offset,
+                                      absl::Span<const uint8_t> bytes) {
+  return write([](const Memory &memory) { return memory.arena.get(); }, offset,
+               bytes);
 }
 
 absl::StatusOr<std::vector<float>> PlanPrograms::readArena(uint64_t offset,
                                                            size_t count) {
   std::vector<uint8_t> staging;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const absl::Span<const uint8_t> bytes,
-      device->read(*arena, offset, count * sizeof(float), staging));
+  LLAMAC_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                          loaded->device().read(*memories.front().arena, offset,
+                                                count * sizeof(float),
+                                                staging));
   std::vector<float> values(count);
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -162,7 +206,7 @@ PlanPrograms::readTokens(const schema::ProgramT &planned, size_t count) {
 
 absl::StatusOr<size_t> PlanPrograms::find(const Program &program,
                                           const Step &step) const {
-  const auto &programs = reader->plan().programs;
+  const auto &programs = loaded->manifest().programs;
   for (size_t i = 0; i < programs.size(); ++i)
     if (made->programs.at(programs[i]->name) == program.name &&
         step.rows() <= programs[i]->maxRows &&
@@ -175,39 +219,48 @@ absl::StatusOr<size_t> PlanPrograms::find(const Program &program,
 absl::StatusOr<std::vector<float>> PlanPrograms::run(const Program &program,
                                                      const Step &step) {
   LLAMAC_ASSIGN_OR_RETURN(const size_t number, find(program, step));
-  const schema::ProgramT &planned = *reader->plan().programs[number];
-  LLAMAC_ASSIGN_OR_RETURN(arena, device->allocateDense(planned.arenaBytes));
+  const schema::ProgramT &planned = *loaded->manifest().programs[number];
+  for (size_t rank = 0; rank < memories.size(); ++rank) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        memories[rank].arena,
+        loaded->device(rank).allocate(planned.arenaBytes, MemoryUse::Dense));
+  }
   if (!runner.seesUndefined)
-    LLAMAC_RETURN_IF_ERROR(
-        device->write(*arena, 0, noNumbers(planned.arenaBytes)));
+    LLAMAC_RETURN_IF_ERROR(writeArena(0, noNumbers(planned.arenaBytes)));
   for (const ProgramInput &input : program.inputs)
     LLAMAC_RETURN_IF_ERROR(
-        device->write(*arena, made->inputs.at(planned.name).at(input.name),
-                      bytesOf(step.inputs.at(input.name))));
+        writeArena(made->inputs.at(planned.name).at(input.name),
+                   bytesOf(step.inputs.at(input.name))));
   for (auto [role, values] :
        {std::pair(schema::InputRole::Tokens, &step.tokens),
         std::pair(schema::InputRole::Positions, &step.positions),
         std::pair(schema::InputRole::Sequences, &step.sequences),
         std::pair(schema::InputRole::OutputRows, &step.wanted)})
     LLAMAC_RETURN_IF_ERROR(writeIndices(role, *values));
-  LLAMAC_RETURN_IF_ERROR(device->write(
-      *inputs[static_cast<size_t>(schema::InputRole::SamplingParams)], 0,
-      bytesOf(step.draws)));
+  LLAMAC_RETURN_IF_ERROR(
+      writeInput(schema::InputRole::SamplingParams, bytesOf(step.draws)));
 
-  ProgramBindings bindings;
-  bindings.arena = arena->address();
-  for (const auto &weight : weights)
-    bindings.weights.push_back(weight->address());
-  bindings.kv = {pool->address()};
-  for (const auto &input : inputs)
-    bindings.inputs.push_back(input->address());
-  bindings.pageTableBytes = pageTableBytes(*reader->plan().kv);
-  bindings.constants.resize(reader->sections().size());
-  bindings.counters = counters->address();
-  if (exchange)
-    bindings.exchange = exchange->address();
+  std::vector<void *> areas;
+  for (const Memory &memory : memories)
+    areas.push_back(memory.exchange ? memory.exchange->address() : nullptr);
+  std::vector<PeerTables> peers;
+  std::vector<ProgramBindings> bindings;
+  for (size_t rank = 0; rank < memories.size(); ++rank) {
+    const Memory &memory = memories[rank];
+    ProgramBindings &own = bindings.emplace_back();
+    own.arena = memory.arena->address();
+    own.kv = {memory.pool->address()};
+    for (const auto &input : memory.inputs)
+      own.inputs.push_back(input->address());
+    own.counters = memory.counters->address();
+    own.exchange = areas[rank];
+    LLAMAC_ASSIGN_OR_RETURN(
+        peers.emplace_back(),
+        PeerTables::create(loaded->manifest(), loaded->device(rank), areas));
+    own.peers = peers.back().addresses();
+  }
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedProgram> prepared,
-                          code->prepare(number, bindings));
+                          loaded->prepare(number, std::move(bindings)));
   const auto wanted = static_cast<int64_t>(step.wanted.size());
   // One by one, launches do what all of them do at once: every second step.
   // A device that sees what is undefined takes all of the arena for that at the

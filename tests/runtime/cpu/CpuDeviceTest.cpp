@@ -78,9 +78,8 @@ TEST(CpuDeviceTest, WithoutMoreThreadsThoseThatThereAreRunAll) {
 TEST(CpuDeviceTest, MemoryIsZeroAndAligned) {
   const auto device = *CpuDevice::create({1, ""});
   for (const uint64_t size : {1, 100, 5 << 20}) {
-    for (const bool dense : {false, true}) {
-      const auto buffer =
-          dense ? *device->allocateDense(size) : *device->allocate(size);
+    for (const MemoryUse use : {MemoryUse::Sparse, MemoryUse::Dense}) {
+      const auto buffer = *device->allocate(size, use);
       const auto *bytes = static_cast<const uint8_t *>(buffer->address());
       EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 64, 0u);
       EXPECT_TRUE(std::all_of(bytes, bytes + size,
@@ -114,7 +113,7 @@ TEST(CpuDeviceTest, CopiesStayInside) {
 TEST(CpuDeviceTest, SharedBytesAreUsedInPlace) {
   const auto device = *CpuDevice::create({1, ""});
   const std::vector<uint8_t> bytes(100, 7);
-  EXPECT_EQ((*device->share(bytes))->address(), bytes.data());
+  EXPECT_EQ(device->share(bytes)->address(), bytes.data());
 }
 
 TEST(CpuDeviceTest, AStepThatDoesNotFitItsProgramIsABug) {

@@ -129,15 +129,15 @@ TEST(CudaRanksTest, FewerGpusThanRanksAreAnError) {
               HasSubstr("expected GPU 1 for rank 1 of this machine, got 1"));
 }
 
-TEST_F(CollectivesTest, RanksWithoutAProcessInCommonMeetAtAPlace) {
-  const auto place = devices[0]->newMeetingPlace();
-  ASSERT_TRUE(place.ok()) << place.status();
+TEST_F(CollectivesTest, RanksWithoutAProcessInCommonJoinByAnId) {
+  const auto id = devices[0]->newId();
+  ASSERT_TRUE(id.ok()) << id.status();
   std::thread other([&] {
-    EXPECT_TRUE(devices[1]->joinRanks(*place, 1, 2).ok());
+    EXPECT_TRUE(devices[1]->join(*id, 1, 2).ok());
     EXPECT_TRUE(gather(1, 2).ok());
     EXPECT_TRUE(devices[1]->check().ok());
   });
-  EXPECT_TRUE(devices[0]->joinRanks(*place, 0, 2).ok());
+  EXPECT_TRUE(devices[0]->join(*id, 0, 2).ok());
   EXPECT_TRUE(gather(0, 2).ok());
   EXPECT_TRUE(devices[0]->check().ok());
   other.join();
