@@ -153,9 +153,6 @@ public:
   /// was made.
   double programSeconds() const { return secondsInPrograms; }
 
-  /// Bytes of the pool of a layer's cache.
-  uint64_t poolBytes(size_t layer) const { return memory->pool(layer).size(); }
-
   /// What the programs are bound to.
   const PlanMemory &stepMemory() const { return *memory; }
 

@@ -54,7 +54,8 @@ absl::StatusOr<LaunchMemory> readLaunch(const schema::ProgramT &program,
                 uint8_t{0});
   if (const schema::Operand *pool = poolOf(launch)) {
     LLAMAC_ASSIGN_OR_RETURN(
-        copy.pool, readMemory(memory, *pool, engine.poolBytes(pool->index())));
+        copy.pool, readMemory(memory, *pool,
+                              engine.stepMemory().pool(pool->index()).size()));
   }
   return copy;
 }

@@ -94,8 +94,14 @@ absl::Status Follower::allocate(const ranks::AllocateT &call) {
 
 absl::Status Follower::step(const ranks::StepT &call) {
   PlanMemory &memory = *memories.at(call.memory);
-  for (const auto &write : call.writes)
-    LLAMAC_RETURN_IF_ERROR(memory.writeInputs(write->offset, write->bytes));
+  absl::Span<const uint8_t> bytes = call.bytes;
+  for (const ranks::Write &write : call.writes) {
+    if (write.size() > bytes.size())
+      world.endBecauseOf(0);
+    LLAMAC_RETURN_IF_ERROR(
+        memory.writeInputs(write.offset(), bytes.first(write.size())));
+    bytes.remove_prefix(write.size());
+  }
   PreparedProgram &program = memory.program(call.program);
   const StepShape shape{call.rows, call.outputRows, call.samples};
   return call.launch < 0

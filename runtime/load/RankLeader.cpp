@@ -146,7 +146,8 @@ absl::Status RankTeam::finishLoading() { return takeAnswers(world).status(); }
 //===----------------------------------------------------------------------===//
 
 FollowerMemory::FollowerMemory(std::shared_ptr<RankTeam> team)
-    : team(std::move(team)), number(nextNumber()) {}
+    : team(std::move(team)), number(nextNumber()),
+      next(std::make_unique<ranks::StepT>()) {}
 
 FollowerMemory::~FollowerMemory() { postFree(team->world, number); }
 
@@ -160,7 +161,8 @@ absl::Status FollowerMemory::allocate(int64_t pages, const SharedFile &areas) {
 }
 
 void FollowerMemory::write(uint64_t offset, absl::Span<const uint8_t> bytes) {
-  writes.push_back({offset, {bytes.begin(), bytes.end()}});
+  next->writes.emplace_back(offset, bytes.size());
+  next->bytes.insert(next->bytes.end(), bytes.begin(), bytes.end());
 }
 
 /// The others begin as the message comes, and this one when it is sent: they
@@ -168,14 +170,8 @@ void FollowerMemory::write(uint64_t offset, absl::Span<const uint8_t> bytes) {
 absl::Status FollowerMemory::run(size_t program, const StepShape &shape,
                                  int32_t launch,
                                  absl::FunctionRef<absl::Status()> own) {
-  ranks::StepT step;
+  ranks::StepT step = std::exchange(*next, {});
   step.memory = number;
-  for (Write &write : std::exchange(writes, {})) {
-    ranks::WriteT &sent =
-        *step.writes.emplace_back(std::make_unique<ranks::WriteT>());
-    sent.offset = write.offset;
-    sent.bytes = std::move(write.bytes);
-  }
   step.program = static_cast<uint32_t>(program);
   step.rows = shape.rows;
   step.outputRows = shape.outputRows;

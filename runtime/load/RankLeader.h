@@ -23,9 +23,12 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 namespace llamac {
+
+namespace ranks {
+struct StepT;
+}
 
 /// The other ranks, as they have a plan of rank 0.
 class RankTeam {
@@ -84,14 +87,9 @@ public:
                    absl::FunctionRef<absl::Status()> own);
 
 private:
-  struct Write {
-    uint64_t offset;
-    std::vector<uint8_t> bytes;
-  };
-
   const std::shared_ptr<RankTeam> team;
   const uint32_t number;
-  std::vector<Write> writes; ///< Since the last step.
+  std::unique_ptr<ranks::StepT> next; ///< Has what was written for it.
 };
 
 /// Tells the other ranks to end.

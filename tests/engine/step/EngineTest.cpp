@@ -336,8 +336,9 @@ protected:
 
 TEST_P(WindowTest, TheMemoryOfALayerWithAWindowIsThatOfItsRing) {
   const uint64_t sequences = toy::maxSequences * toy::pageBytes;
-  EXPECT_EQ(engine->poolBytes(0), toy::pagesPerSequence * sequences);
-  EXPECT_EQ(engine->poolBytes(1), toy::ringPages * sequences);
+  EXPECT_EQ(engine->stepMemory().pool(0).size(),
+            toy::pagesPerSequence * sequences);
+  EXPECT_EQ(engine->stepMemory().pool(1).size(), toy::ringPages * sequences);
 }
 
 TEST_P(WindowTest, StepsFarPastTheRingSeeTheKeysOfTheirWindow) {

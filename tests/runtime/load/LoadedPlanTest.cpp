@@ -148,7 +148,7 @@ protected:
 
   Calls calls;
   std::vector<std::shared_ptr<FakeDevice>> fakes;
-  toy::ToyPlanFile file;
+  toy::ToyPlanFile file{[](toy::ToyPlan &toy) { toy.plan.ranks = 2; }};
   std::optional<LoadedPlan> loaded;
   std::unique_ptr<PlanMemory> memory;
 };
@@ -170,7 +170,7 @@ TEST_F(LoadedPlanTest, InputsAreWrittenOnAllRanksAndRankZeroIsRead) {
   EXPECT_THAT(*read, ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(LoadedPlanTest, EachRankHasMemoryOfItsOwn) {
+TEST_F(LoadedPlanTest, EachRankHasMemoryAndANumberOfItsOwn) {
   load();
   allocate();
   const ProgramBindings &first = fakes[0]->bound, &second = fakes[1]->bound;
@@ -181,6 +181,8 @@ TEST_F(LoadedPlanTest, EachRankHasMemoryOfItsOwn) {
     EXPECT_NE(first.kv[layer], second.kv[layer]);
   EXPECT_EQ(first.weights.size(), second.weights.size());
   EXPECT_NE(first.inputs[0], second.inputs[0]);
+  for (uint8_t rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(input(rank, schema::InputRole::Rank, 0), rank);
 }
 
 TEST_F(LoadedPlanTest, RanksThatWaitForEachOtherRunAtTheSameTime) {
