@@ -531,8 +531,7 @@ static absl::Status compileCandidate(const Model &model,
                                      size_t kernel, KernelConfig &config) {
   const schema::PlanT &plan = model.plan();
   if (!needsCompiler(plan))
-    return model.device().compileAhead(*model.planReader(), kernel,
-                                       *config.variant);
+    return model.code().compileAhead(kernel, *config.variant);
   LLAMAC_ASSIGN_OR_RETURN(
       std::string code,
       compiler->compile({plan.kernels[kernel]->variants[*config.variant].get()},
