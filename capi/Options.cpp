@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -27,39 +28,27 @@ namespace llamac {
 // From values to fields
 //===----------------------------------------------------------------------===//
 
-namespace {
+/// The kind of the option that sets `field`.
+static llamac_option_kind kindOf(const OptionField &field) {
+  if (const auto *grammar = std::get_if<GrammarField>(&field))
+    return grammar->kind == GrammarSource::JsonObject ? LLAMAC_BOOLEAN
+                                                      : LLAMAC_TEXT;
+  static constexpr llamac_option_kind kinds[] = {
+      LLAMAC_BOOLEAN, LLAMAC_BOOLEAN, LLAMAC_INTEGER, LLAMAC_INTEGER,
+      LLAMAC_NUMBER,  LLAMAC_TEXT,    LLAMAC_SEED,    LLAMAC_TEXTS,
+      LLAMAC_TOKENS,  LLAMAC_WEIGHTS};
+  static_assert(std::size(kinds) + 1 == std::variant_size_v<OptionField>);
+  return kinds[field.index()];
+}
 
-/// The kind of the option that sets a field.
-struct KindOf {
-  llamac_option_kind operator()(bool *) { return LLAMAC_BOOLEAN; }
-  llamac_option_kind operator()(Inverse) { return LLAMAC_BOOLEAN; }
-  llamac_option_kind operator()(int *) { return LLAMAC_INTEGER; }
-  llamac_option_kind operator()(int64_t *) { return LLAMAC_INTEGER; }
-  llamac_option_kind operator()(std::optional<uint64_t> *) {
-    return LLAMAC_SEED;
-  }
-  llamac_option_kind operator()(double *) { return LLAMAC_NUMBER; }
-  llamac_option_kind operator()(std::string *) { return LLAMAC_TEXT; }
-  llamac_option_kind operator()(std::vector<std::string> *) {
-    return LLAMAC_TEXTS;
-  }
-  llamac_option_kind operator()(std::vector<int32_t> *) {
-    return LLAMAC_TOKENS;
-  }
-  llamac_option_kind operator()(TokenWeights *) { return LLAMAC_WEIGHTS; }
-  llamac_option_kind operator()(GrammarField field) {
-    return field.kind == GrammarSource::JsonObject ? LLAMAC_BOOLEAN
-                                                   : LLAMAC_TEXT;
-  }
-};
+namespace {
 
 /// Sets a field to a value. Usage error for one of another kind, or out of the
 /// field's range.
 class Assign {
 public:
-  /// A number is in [least, most].
-  Assign(const OptionValue &value, int64_t least, int64_t most)
-      : value(value), least(least), most(most) {}
+  Assign(const OptionValue &value, const OptionRange &range)
+      : value(value), range(range) {}
 
   absl::Status operator()(bool *field) const {
     LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("0 or 1"));
@@ -94,11 +83,10 @@ public:
       number = static_cast<double>(*integer);
     else
       LLAMAC_RETURN_IF_ERROR(set(&number, held<double>("a number")));
-    using Limits = std::numeric_limits<int64_t>;
-    if ((least != Limits::min() && !(number >= static_cast<double>(least))) ||
-        (most != Limits::max() && !(number <= static_cast<double>(most))))
-      return usageError(absl::StrCat("expected a number from ", least, " to ",
-                                     most, ", got ", number));
+    if (std::isfinite(range.least) &&
+        !(number >= range.least && number <= range.most))
+      return usageError(absl::StrCat("expected a number from ", range.least,
+                                     " to ", range.most, ", got ", number));
     *field = number;
     return absl::OkStatus();
   }
@@ -141,8 +129,12 @@ private:
   template <typename Field> absl::StatusOr<int64_t> integer() const {
     LLAMAC_ASSIGN_OR_RETURN(const auto number, held<int64_t>("an integer"));
     using Limits = std::numeric_limits<Field>;
-    const int64_t from = std::max<int64_t>(least, Limits::min()),
-                  to = std::min<int64_t>(most, Limits::max());
+    const int64_t from = std::isfinite(range.least)
+                             ? static_cast<int64_t>(range.least)
+                             : Limits::min(),
+                  to = std::isfinite(range.most)
+                           ? static_cast<int64_t>(range.most)
+                           : Limits::max();
     if (number < from || number > to)
       return usageError(absl::StrCat("expected an integer from ", from, " to ",
                                      to, ", got ", number));
@@ -168,7 +160,7 @@ private:
   }
 
   const OptionValue &value;
-  int64_t least, most;
+  const OptionRange &range;
 };
 
 } // namespace
@@ -178,23 +170,25 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The most that is counted in tokens or answers, as the tools have it.
-static constexpr int64_t mostTokens = int64_t{1} << 20;
+static constexpr double mostTokens = 1 << 20;
 
 static constexpr NamedOption<ModelOptions> modelOptions[] = {
 #define ROW(NAME, FIELD, HELP, ...)                                            \
   {NAME, [](ModelOptions &to) -> OptionField { return &to.FIELD; }, HELP,      \
    ##__VA_ARGS__}
     ROW("threads", threads, "threads of kernels; 0: one on each physical core",
-        0, 1024),
+        {0, 1024}),
     ROW("sequences", sequences,
-        "sequences at a time; 0: as many as the plan was compiled for", 0,
-        mostTokens),
-    ROW("isa", isa, "instruction-set level, of those that the plan has"),
-    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda", 0, 1023),
+        "sequences at a time; 0: as many as the plan was compiled for",
+        {0, mostTokens}),
+    ROW("isa", isa, "instruction-set level, of those that the plan has", {}, "",
+        "the best"),
+    ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda", {0, 1023}),
     ROW("verify", verify, "whether all checksums of the plan are verified"),
     ROW("tuned", tuned, "whether kernels have the configs that tuning found"),
     ROW("random_weights", randomWeights,
-        "random weights by this seed, for a plan that has none"),
+        "random weights by this seed, for a plan that has none", {}, "",
+        "none"),
 #undef ROW
 };
 
@@ -203,28 +197,34 @@ static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
   {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; },      \
    HELP, ##__VA_ARGS__}
     ROW("max_waiting", maxWaiting,
-        "answers that may wait, beside those that run; 0: any number", 0,
-        mostTokens),
+        "answers that may wait, beside those that run; 0: any number",
+        {0, mostTokens}),
     ROW("prefix_cache", scheduler.cachesPrefixes,
         "whether beginnings that were seen before are computed once"),
     ROW("prefix_file", scheduler.prefixFile,
         "file that they are read from, where it is there, and saved to when "
         "the engine goes; empty: none"),
     ROW("kv_pages", scheduler.kvPages,
-        "pages of the KV cache; 0: as many as kv_memory holds", 0, mostTokens),
+        "pages of the KV cache; 0: as many as kv_memory holds",
+        {0, mostTokens}),
     ROW("kv_memory", scheduler.kvMemory,
         "on cuda: share of the memory that is free once the model is loaded, "
         "for pages of the KV cache; 0: 0.9",
-        0, 1),
+        {0, 1}),
     ROW("prompt_rows", scheduler.promptRows,
         "tokens of prompts in a step beside answers that decode; 0: as many as "
         "the times of earlier steps allow",
-        0, mostTokens),
+        {0, mostTokens}),
     ROW("batch_invariant", scheduler.batchInvariant,
         "whether an answer is the same whatever runs beside it; on the cpu it "
         "always is"),
 #undef ROW
 };
+
+/// `text`, for as long as the library lives.
+static const char *kept(std::string text) {
+  return (new std::string(std::move(text)))->c_str();
+}
 
 template <typename Target>
 static std::vector<OptionRow>
@@ -232,15 +232,20 @@ rowsOf(absl::Span<const NamedOption<Target>> options) {
   std::vector<OptionRow> rows;
   for (const NamedOption<Target> &option : options) {
     Target target;
+    const OptionField field = option.field(target);
+    const OptionRange &range = option.range;
+    // A request is checked as it is prepared.
+    const OptionRange checked =
+        std::is_same_v<Target, Request> ? OptionRange() : range;
     rows.push_back(
-        {{option.name, std::visit(KindOf(), option.field(target)), option.help},
-         [&option](const OptionValue &value) {
+        {{option.name, kindOf(field), option.help, kept(defaultText(option)),
+          kept(rangeText(field, range)), range.least, range.most},
+         [&option, checked](const OptionValue &value) {
            Target target;
-           return std::visit(Assign(value, option.least, option.most),
-                             option.field(target));
+           return std::visit(Assign(value, checked), option.field(target));
          },
-         [&option](const OptionValue &value, void *target) {
-           return std::visit(Assign(value, option.least, option.most),
+         [&option, checked](const OptionValue &value, void *target) {
+           return std::visit(Assign(value, checked),
                              option.field(*static_cast<Target *>(target)));
          }});
   }

@@ -2,14 +2,19 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes docs/passes.md and docs/dialects/*.md from the TableGen files.
+"""Writes docs/passes.md and docs/dialects/*.md from the TableGen files, and from
+the library's lists of options docs/options.md, Python's types of them and what the
+chat page knows of their numbers.
 
     scripts/generate_docs.py           writes the pages
     scripts/generate_docs.py --check   fails when a page is not up to date
 """
 
 import argparse
+import ctypes
 import difflib
+import json
+import math
 import os
 import re
 import subprocess
@@ -92,17 +97,98 @@ def dialect_page(args, name):
     return tidy(text, DIALECTS[name])
 
 
+class Option(ctypes.Structure):
+    """llamac_option of include/llamac/llamac.h."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("help", ctypes.c_char_p),
+                ("default", ctypes.c_char_p), ("range", ctypes.c_char_p),
+                ("least", ctypes.c_double), ("most", ctypes.c_double)]  # fmt: skip
+
+    def text(self, field):
+        return getattr(self, field).decode()
+
+
+# By llamac_scope, with what Python says of each.
+SCOPES = {"Model": "How a model is loaded.", "Engine": "How an engine runs requests.",
+          "Request": "How a request is answered."}  # fmt: skip
+# By llamac_option_kind.
+KINDS = ("bool", "int", "float", "str", "str | Sequence[str]", "Sequence[int]", "Mapping[int, float]", "int")
+NUMBERS = {1: 1, 2: "any", 7: 1}  # Their steps.
+
+
+def list_options(path):
+    """The options of each scope of the library at `path`."""
+    at = ctypes.CDLL(path).llamac_option_at
+    at.argtypes, at.restype = (ctypes.c_int, ctypes.c_size_t), ctypes.POINTER(Option)
+    scopes = {}
+    for number, scope in enumerate(SCOPES):
+        scopes[scope] = []
+        while option := at(number, len(scopes[scope])):
+            scopes[scope].append(option.contents)
+    return scopes
+
+
+def default_of(option):
+    return {"": "none", "[]": "none"}.get(option.text("default"), option.text("default"))
+
+
+def options_page(scopes):
+    lines = ["# Options", "", "The libraries in C and Python set these by name; files of requests and servers have",
+             "those of a request, as OpenAI's interface or vLLM's calls them."]  # fmt: skip
+    for scope, options in scopes.items():
+        lines += ["", f"## {scope}", "", "| option | meaning | range | default |", "|---|---|---|---|"]
+        for option in options:
+            cells = f"`{option.text('name')}`", option.text("help"), option.text("range"), default_of(option)
+            lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return tidy("\n".join(lines), "the library's lists")
+
+
+def python_types(scopes):
+    with open(os.path.join(ROOT, "scripts/generate_docs.py")) as file:
+        lines = file.read().splitlines()[1:4]
+    lines += ['"""The options of the library, as types; scripts/generate_docs.py writes them."""', "",
+              "from collections.abc import Mapping, Sequence", "from typing import TypedDict"]  # fmt: skip
+    for scope, options in scopes.items():
+        lines += ["", "", f"class {scope}Options(TypedDict, total=False):", f'    """{SCOPES[scope]}"""', ""]
+        for option in options:
+            name, kind = option.text("name"), KINDS[option.kind]
+            notes = "; ".join(filter(None, (option.text("range"), "default: " + default_of(option))))
+            help = option.text("help")
+            lines.append(f"    {name}: {kind}{' | Mapping[str, object]' if name == 'json_schema' else ''}")
+            lines += textwrap.wrap(f'"""{help[0].upper()}{help[1:]} ({notes})."""', 88, initial_indent="    ",
+                                   subsequent_indent="    ")  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def page_options(scopes):
+    lines = ["// Written by scripts/generate_docs.py: the numbers that are options of a request.", "const OPTIONS = {"]
+    for option in scopes["Request"]:
+        if option.kind in NUMBERS:
+            limits = {"min": option.least, "max": option.most}
+            field = {key: int(limit) if limit == int(limit) else limit
+                     for key, limit in limits.items() if math.isfinite(limit)}  # fmt: skip
+            field |= {"step": NUMBERS[option.kind], "hint": option.text("help")}
+            lines.append(f"  {option.text('name')}: {json.dumps(field)},")
+    return "\n".join(lines) + "\n};\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a page is out of date")
     parser.add_argument("--tblgen", default=f"{LLVM}/bin/mlir-tblgen")
     parser.add_argument("--include", action="append", help="folders of MLIR's .td files")
+    parser.add_argument("--library", default=os.path.join(ROOT, "build/lib/libllamac.so"),
+                        help="libllamac.so; empty: leaves its options out")  # fmt: skip
     args = parser.parse_args()
     args.include = args.include or [f"{LLVM}/include"]
 
     pages = {"docs/passes.md": pass_page(args)}
     for name in DIALECTS:
         pages[f"docs/dialects/{name}.md"] = dialect_page(args, name)
+    if args.library:
+        scopes = list_options(args.library)
+        pages |= {"docs/options.md": options_page(scopes), "python/llamac/_options.py": python_types(scopes),
+                  "serve/page/options.js": page_options(scopes)}  # fmt: skip
     stale = False
     for path, text in pages.items():
         full = os.path.join(ROOT, path)

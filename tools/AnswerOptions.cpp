@@ -9,50 +9,32 @@
 #include "tools/AnswerOptions.h"
 
 #include "engine/sampling/Sampler.h"
-#include "engine/step/Model.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include <memory>
-#include <utility>
+#include <variant>
 
 namespace llamac {
 
-SamplingOptions samplingOf(const AnswerOptions &options,
-                           const schema::SamplingT *advised) {
-  const SamplingOptions model = advisedSampling(advised);
-  SamplingOptions sampling = options.generate.sampling;
-  sampling.temperature = options.temperature.value_or(model.temperature);
-  sampling.topK = options.topK.value_or(model.topK);
-  sampling.topP = options.topP.value_or(model.topP);
-  return sampling;
+OptionField AnswerOptions::set(const NamedOption<Request> &option) {
+  given.push_back(&option);
+  return option.field(request);
 }
 
-/// The pairs of "ID=VALUE".
-static absl::StatusOr<std::vector<std::pair<int32_t, float>>>
-parseLogitBias(const std::vector<std::string> &texts) {
-  std::vector<std::pair<int32_t, float>> result;
-  for (const std::string &text : texts) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(text, absl::MaxSplits('=', 1));
-    auto &[id, value] = result.emplace_back();
-    if (!absl::SimpleAtoi(parts.first, &id) ||
-        !absl::SimpleAtof(parts.second, &value))
-      return usageError(absl::StrCat(
-          "--logit-bias: expected ID=VALUE such as 13=-1.5, got ", text));
-  }
-  return result;
+void AnswerOptions::applyTo(Request &target) const {
+  for (const NamedOption<Request> *option : given)
+    copyOption(*option, request, target);
 }
 
 /// The text of a small file.
@@ -63,57 +45,48 @@ static absl::StatusOr<std::string> readText(const std::string &path) {
   return std::string(file->text().substr(0, GrammarCompiler::maxTextBytes + 1));
 }
 
-/// What `options` says that the answer matches, if it does.
-static absl::StatusOr<std::optional<GrammarSource>>
-readGrammar(AnswerOptions &options) {
-  if (options.jsonSchema.has_value() + options.jsonObject +
-          options.regex.has_value() + options.grammarFile.has_value() >
-      1)
+/// Puts the text of the grammar in place of the file that it is in.
+static absl::Status readGrammar(AnswerOptions &options) {
+  if (std::ranges::count_if(options.given, [&](const auto *option) {
+        return std::holds_alternative<GrammarField>(
+            option->field(options.request));
+      }) > 1)
     return usageError("expected one of --json-schema, --json-object, --regex "
                       "and --grammar, got several");
-  if (options.jsonObject)
-    return GrammarSource{GrammarSource::JsonObject, ""};
-  if (options.regex)
-    return GrammarSource{GrammarSource::Regex, *options.regex};
-  if (options.grammarFile) {
-    options.grammarPath = *options.grammarFile;
-    LLAMAC_ASSIGN_OR_RETURN(std::string text, readText(options.grammarPath));
-    return GrammarSource{GrammarSource::Ebnf, std::move(text)};
-  }
-  if (!options.jsonSchema)
-    return std::nullopt;
-  std::string schema = *options.jsonSchema;
-  // No file is called so, or can be named as ./{...}.
-  if (!absl::StartsWith(schema, "{")) {
-    options.grammarPath = schema;
-    LLAMAC_ASSIGN_OR_RETURN(schema, readText(options.grammarPath));
-  }
-  return GrammarSource{GrammarSource::JsonSchema, std::move(schema)};
+  if (!options.request.grammar)
+    return absl::OkStatus();
+  auto &[kind, text, controls] = *options.request.grammar;
+  // No file is called {...}, or can be named as ./{...}.
+  if (kind != GrammarSource::Ebnf &&
+      (kind != GrammarSource::JsonSchema || absl::StartsWith(text, "{")))
+    return absl::OkStatus();
+  options.grammarPath = text;
+  LLAMAC_ASSIGN_OR_RETURN(text, readText(options.grammarPath));
+  return absl::OkStatus();
+}
+
+FlagOfOption flagOf(const NamedOption<Request> &option) {
+  return absl::StrSplit(option.flag, absl::MaxSplits(' ', 1));
 }
 
 /// `status`, where it is about a field of a request, with the option for it.
 static absl::Status aboutOption(const absl::Status &status) {
-  static constexpr std::pair<absl::string_view, absl::string_view> others[] = {
-      {"temperature", "temp"}, {"repetition_penalty", "repeat-penalty"}};
   const std::string field = fieldOf(status);
   absl::string_view message = status.message();
-  if (field.empty() || !absl::ConsumePrefix(&message, field))
-    return status;
-  std::string option = absl::StrReplaceAll(field, {{"_", "-"}});
-  for (const auto &[name, other] : others)
-    if (field == name)
-      option = std::string(other);
-  return remade(status, status.code(), absl::StrCat("--", option, message));
+  for (const NamedOption<Request> &option : requestOptions())
+    if (field == option.name && absl::ConsumePrefix(&message, field)) {
+      const auto [names, value] = flagOf(option);
+      return remade(status, status.code(),
+                    absl::StrCat(names.substr(names.rfind(',') + 1), message));
+    }
+  return status;
 }
 
 absl::Status prepareAnswer(AnswerOptions &options) {
-  if (options.maxTokens.value_or(0) < -1)
-    return usageError(
-        absl::StrCat("-n: expected -1 or more, got ", *options.maxTokens));
-  LLAMAC_ASSIGN_OR_RETURN(options.generate.sampling.logitBias,
-                          parseLogitBias(options.logitBias));
-  LLAMAC_ASSIGN_OR_RETURN(options.grammar, readGrammar(options));
-  return aboutOption(Sampler::create(samplingOf(options, nullptr)).status());
+  LLAMAC_RETURN_IF_ERROR(readGrammar(options));
+  LLAMAC_RETURN_IF_ERROR(aboutOption(checkNumbers(options.request)));
+  return aboutOption(
+      Sampler::create(options.request.options.sampling).status());
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>
@@ -122,7 +95,7 @@ compileGrammar(const AnswerOptions &options, absl::string_view path,
   if (!compiler)
     return usageError(
         absl::StrCat(path, ": a grammar needs a tokenizer, and there is none"));
-  auto grammar = compiler->compile(*options.grammar);
+  auto grammar = compiler->compile(*options.request.grammar);
   // Another text in the file may do, whatever is wrong with this one.
   if (!grammar.ok() && exitCode(grammar.status()) == ExitCode::Usage &&
       !options.grammarPath.empty())

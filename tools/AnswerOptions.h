@@ -9,43 +9,36 @@
 #ifndef LLAMAC_TOOLS_ANSWEROPTIONS_H
 #define LLAMAC_TOOLS_ANSWEROPTIONS_H
 
-#include "runtime/plan/plan_generated.h"
 #include "text/grammar/Grammar.h"
-#include "text/request/Answer.h"
+#include "text/request/RequestOptions.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac {
 
+/// "-s,--seed" and "SEED" of the option with this flag.
+using FlagOfOption = std::pair<std::string, std::string>;
+FlagOfOption flagOf(const NamedOption<Request> &option);
+
 /// As the command line says it, for the commands that answer one prompt after
 /// the other.
 struct AnswerOptions {
-  /// How to choose tokens, where it is not as the plan advises.
-  std::optional<double> temperature;
-  std::optional<int64_t> topK;
-  std::optional<double> topP;
-  /// "ID=VALUE", for SamplingOptions::logitBias.
-  std::vector<std::string> logitBias;
-  // What the answer matches, one of these: a schema, or a file with one; any
-  // JSON object; a regex; a file with rules.
-  std::optional<std::string> jsonSchema;
-  bool jsonObject = false;
-  std::optional<std::string> regex;
-  std::optional<std::string> grammarFile;
-  // The same, by prepareAnswer(), and the file that it came from, if one.
-  std::optional<GrammarSource> grammar;
-  std::string grammarPath;
-  /// Tokens to generate at most, -1 for as many as the context holds; none: the
-  /// command has a default.
-  std::optional<int64_t> maxTokens;
-  GenerateOptions generate = {}; ///< But for those above.
+  /// Has the options that are given. A grammar may be the name of its file
+  /// until prepareAnswer().
+  Request request;
+  std::vector<const NamedOption<Request> *> given;
+  std::string grammarPath; ///< The file that the grammar came from, if one did.
+
+  /// The field of `option`, which is then given.
+  OptionField set(const NamedOption<Request> &option);
+  /// Changes `target` in all that is given.
+  void applyTo(Request &target) const;
 };
 
 /// Before a model is loaded: reads files with grammars. Usage error for options
@@ -58,10 +51,6 @@ absl::Status prepareAnswer(AnswerOptions &options);
 absl::StatusOr<std::shared_ptr<const Grammar>>
 compileGrammar(const AnswerOptions &options, absl::string_view path,
                GrammarCompiler *compiler);
-
-/// How to sample: `options` over `advised`, which may be null.
-SamplingOptions samplingOf(const AnswerOptions &options,
-                           const schema::SamplingT *advised);
 
 /// Usage error where `tokenizer`, of the model at `path`, is null: its answers
 /// have no text.

@@ -472,10 +472,9 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                           Scheduler::create(model));
   Request request;
-  request.options = options.generate;
-  request.options.maxTokens = options.maxTokens.value_or(mostChatTokens);
-  request.options.sampling = samplingOf(options, model->plan().sampling.get());
-  request.grammar = options.grammar;
+  request.options = {.sampling = advisedSampling(model->plan().sampling.get()),
+                     .maxTokens = mostChatTokens};
+  options.applyTo(request);
   if (request.grammar) {
     LLAMAC_ASSIGN_OR_RETURN(
         request.options.sampling.grammar,

@@ -21,7 +21,7 @@
 
 namespace llamac {
 
-/// `maxTokens` is mostChatTokens where nobody asks for another number.
+/// An answer has mostChatTokens where nobody asks for another number.
 struct ChatCommandOptions : AnswerOptions {
   ChatOptions chat = {};
   std::string load;         ///< A conversation to go on with; empty: none.

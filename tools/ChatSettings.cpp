@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,8 +31,7 @@ namespace llamac {
 
 using Option = NamedOption<Request>;
 
-/// Whether an option makes sense where there is one answer, shown as text.
-static bool isOffered(const Option &option) {
+bool isOfChats(const Option &option) {
   static constexpr absl::string_view others[] = {
       "n",        "priority",           "detokenize",
       "logprobs", "add_special_tokens", "parse_special"};
@@ -44,7 +42,7 @@ static absl::StatusOr<const Option *> find(absl::string_view name) {
   std::vector<std::string> names;
   std::vector<const Option *> found;
   for (const Option &option : requestOptions()) {
-    if (!isOffered(option))
+    if (!isOfChats(option))
       continue;
     if (option.name == name)
       return &option;
@@ -70,36 +68,9 @@ static absl::StatusOr<const Option *> find(absl::string_view name) {
 // Showing
 //===----------------------------------------------------------------------===//
 
-static std::string textOf(const bool *value) {
-  return *value ? "true" : "false";
-}
-static std::string textOf(Inverse inverse) {
-  return *inverse.value ? "false" : "true";
-}
-template <typename Number>
-  requires std::is_arithmetic_v<Number>
-static std::string textOf(const Number *value) {
-  return absl::StrCat(*value);
-}
-static std::string textOf(const std::string *value) { return *value; }
-static std::string textOf(const std::optional<uint64_t> *value) {
-  return *value ? absl::StrCat(**value) : "random";
-}
-template <typename Value>
-static std::string textOf(const std::vector<Value> *values) {
-  return jsonText(nlohmann::json(*values));
-}
-static std::string textOf(GrammarField field) {
-  const bool isSet = *field.source && (*field.source)->kind == field.kind;
-  if (field.kind == GrammarSource::JsonObject)
-    return isSet ? "true" : "false";
-  return isSet ? (*field.source)->text : "none";
-}
-
 static std::string valueOf(const Option &option, const Request &shown) {
   Request request = shown; // A field gives access to what it is of.
-  return std::visit([](auto field) { return textOf(field); },
-                    option.field(request));
+  return valueText(option.field(request));
 }
 
 absl::StatusOr<std::string> ChatSettings::show(absl::string_view name) const {
@@ -110,7 +81,7 @@ absl::StatusOr<std::string> ChatSettings::show(absl::string_view name) const {
 std::string ChatSettings::list() const {
   std::string lines;
   for (const Option &option : requestOptions())
-    if (isOffered(option))
+    if (isOfChats(option))
       absl::StrAppendFormat(&lines, "  %-19s %-8s %s\n", option.name,
                             valueOf(option, current), option.help);
   return lines;
@@ -123,23 +94,6 @@ std::string ChatSettings::list() const {
 static bool isGrammar(const Option &option) {
   Request request;
   return std::holds_alternative<GrammarField>(option.field(request));
-}
-
-/// Gives `to` the value that `given` has.
-static void copyValue(const Option &option, const Request &given, Request &to) {
-  Request from = given;
-  std::visit(
-      [](auto source, auto target) {
-        if constexpr (std::is_same_v<decltype(source), decltype(target)>) {
-          if constexpr (std::is_same_v<decltype(source), Inverse>)
-            *target.value = *source.value;
-          else if constexpr (std::is_same_v<decltype(source), GrammarField>)
-            *target.source = *source.source;
-          else
-            *target = *source;
-        }
-      },
-      option.field(from), option.field(to));
 }
 
 /// Reads `value`, which is JSON.
@@ -163,7 +117,7 @@ ChatSettings::set(absl::string_view name, absl::string_view value,
     changed.options.sampling.grammar.reset();
   }
   if (value == "default") {
-    copyValue(*option, defaults, changed);
+    copyOption(*option, defaults, changed);
     if (isGrammar(*option))
       changed.options.sampling.grammar = defaults.options.sampling.grammar;
   } else if (Request plain = changed;

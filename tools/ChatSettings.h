@@ -13,7 +13,7 @@
 #ifndef LLAMAC_TOOLS_CHATSETTINGS_H
 #define LLAMAC_TOOLS_CHATSETTINGS_H
 
-#include "text/request/Request.h"
+#include "text/request/RequestOptions.h"
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -23,6 +23,9 @@
 #include <string>
 
 namespace llamac {
+
+/// Whether an option makes sense where there is one answer, shown as text.
+bool isOfChats(const NamedOption<Request> &option);
 
 class ChatSettings {
 public:

@@ -13,8 +13,10 @@
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/cpu/IsaLevel.h"
+#include "tools/ChatSettings.h"
 #include "tools/CommandTree.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -161,61 +163,134 @@ static void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
             "(docs/chat-templates.md)");
 }
 
-/// `defaultTokens` says what the default of -n is.
-static void addAnswerOptions(CLI::App &app, AnswerOptions &options,
+/// Reads "ID=VALUE".
+static bool parseWeight(absl::string_view text, TokenWeights &to) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  auto &[id, value] = to.emplace_back();
+  return absl::SimpleAtoi(parts.first, &id) &&
+         absl::SimpleAtof(parts.second, &value);
+}
+
+// Each of these sets the field of an option to what a command line gives.
+static void assign(Inverse to, bool value) { *to.value = !value; }
+static void assign(GrammarField to, const std::string &text) {
+  *to.source = GrammarSource{to.kind, text};
+}
+static void assign(TokenWeights *to, const std::vector<std::string> &texts) {
+  for (const std::string &text : texts)
+    parseWeight(text, *to);
+}
+template <typename Field, typename Value>
+static void assign(Field *to, const Value &value) {
+  *to = value;
+}
+
+namespace {
+
+/// Adds the flag of an option of requests, as the type of its field wants it.
+struct RequestFlag {
+  const OptionGroup &group;
+  const NamedOption<Request> &option;
+  AnswerOptions &to;
+  std::string help = option.help;
+
+  CLI::Option *operator()(bool *) { return flag<bool *>(true); }
+  CLI::Option *operator()(Inverse) { return flag<Inverse>(true); }
+
+  CLI::Option *operator()(GrammarField grammar) {
+    if (grammar.kind == GrammarSource::JsonObject)
+      return flag<GrammarField>(std::string());
+    if (grammar.kind == GrammarSource::JsonSchema)
+      help += ": {...}, or a file";
+    return value<GrammarField, std::string>();
+  }
+
+  CLI::Option *operator()(std::optional<uint64_t> *) {
+    return value<std::optional<uint64_t> *, uint64_t>()->transform(
+        seedNumber());
+  }
+
+  CLI::Option *operator()(TokenWeights *) {
+    return repeated<TokenWeights *, std::string>()->check(
+        {[](const std::string &text) {
+           TokenWeights weights;
+           return parseWeight(text, weights)
+                      ? ""
+                      : "expected ID=VALUE such as 13=-1.5, got " + text;
+         },
+         ""});
+  }
+
+  template <typename Item> CLI::Option *operator()(std::vector<Item> *) {
+    return repeated<std::vector<Item> *, Item>();
+  }
+
+  template <typename Number> CLI::Option *operator()(Number *) {
+    CLI::Option *added = value<Number *, Number>();
+    // Counts are those of a context at most.
+    if (flagOf(option).second == "N")
+      added->check(wholeNumber(static_cast<int64_t>(option.range.least),
+                               static_cast<int64_t>(std::min<double>(
+                                   option.range.most, mostTokens))));
+    return added;
+  }
+
+private:
+  std::string sentence() const {
+    std::string text = help;
+    text.front() = absl::ascii_toupper(text.front());
+    return text;
+  }
+
+  template <typename Field, typename Given>
+  CLI::Option *flag(const Given &given) const {
+    return group.app
+        .add_flag_callback(
+            flagOf(option).first,
+            [&option = option, &to = to, given] {
+              assign(std::get<Field>(to.set(option)), given);
+            },
+            sentence())
+        ->group(group.heading);
+  }
+
+  template <typename Field, typename Given> CLI::Option *value() const {
+    CLI::Option *added = group.app.add_option_function<Given>(
+        flagOf(option).first,
+        [&option = option, &to = to](const Given &given) {
+          assign(std::get<Field>(to.set(option)), given);
+        },
+        sentence());
+    if (const std::string text = defaultText(option); text != "none")
+      added->default_str(text);
+    return added->type_name(flagOf(option).second)->group(group.heading);
+  }
+
+  template <typename Field, typename Item> CLI::Option *repeated() {
+    help += "; may be given more than once";
+    return value<Field, std::vector<Item>>()->expected(1)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  }
+};
+
+} // namespace
+
+/// Adds all flags of requests, or of those of chats alone. `defaultTokens` says
+/// what the default of -n is.
+static void addAnswerOptions(CLI::App &app, AnswerOptions &options, bool isChat,
                              const std::string &defaultTokens) {
-  GenerateOptions &generate = options.generate;
-  const OptionGroup generation{app, "Generation"};
-  generation
-      .add("-n,--predict", options.maxTokens, "N",
-           absl::StrCat("Tokens to generate at most; -1 for as many as fit "
-                        "(default: ",
-                        defaultTokens, ")"))
-      ->check(wholeNumber(-1, mostTokens));
-  generation.add("--temp", options.temperature, "T",
-                 "Temperature; 0 takes the argmax (default: what the model's "
-                 "makers advise, else 0)");
-  generation.add("--top-k", options.topK, "K",
-                 "Sample from the K most probable tokens; 0 for all");
-  generation.add("--top-p", options.topP, "P",
-                 "Sample from the most probable tokens of total probability P");
-  SamplingOptions &sampling = generate.sampling;
-  generation.addDefault("--min-p", sampling.minP, "P",
-                        "Sample from the tokens of at least P times the "
-                        "largest probability");
-  generation
-      .add("-s,--seed", sampling.seed, "SEED",
-           "Seed of the samples (default: a random one, which is printed)")
-      ->transform(seedNumber());
-  generation.addRepeated("--stop", generate.stopStrings, "TEXT",
-                         "Text that ends the answer");
-  generation.addFlag("!--ignore-eos", generate.stopAtStopIds,
-                     "Go on after a stop token");
-
-  generation
-      .addDefault("--min-tokens", sampling.minTokens, "N",
-                  "Tokens before the first stop token")
-      ->check(wholeNumber(0, mostTokens));
-  generation.addDefault("--repeat-penalty", sampling.repetitionPenalty, "X",
-                        "Divide the positive logits, and multiply the others, "
-                        "of tokens of the prompt and the answer");
-  generation.addDefault("--frequency-penalty", sampling.frequencyPenalty, "X",
-                        "Take X off the logit of a token for each time it is "
-                        "in the answer");
-  generation.addDefault("--presence-penalty", sampling.presencePenalty, "X",
-                        "The same, but once");
-  generation.addRepeated("--logit-bias", options.logitBias, "ID=VALUE",
-                         "Add VALUE, -100 to 100, to a token's logit");
-
-  const OptionGroup grammars{app, "Grammar of the answer"};
-  grammars.add("--json-schema", options.jsonSchema, "SCHEMA",
-               "JSON that is valid by this schema: {...}, or a file");
-  grammars.addFlag("--json-object", options.jsonObject, "Any JSON object");
-  grammars.add("--regex", options.regex, "REGEX",
-               "Text that a regular expression matches as a whole");
-  grammars.add("--grammar", options.grammarFile, "FILE",
-               "Text by the rules of a file, as in llama.cpp's GBNF: "
-               "root ::= \"yes\" | \"no\"");
+  const OptionGroup generation{app, "Generation"},
+      grammars{app, "Grammar of the answer"};
+  for (const NamedOption<Request> &option : requestOptions()) {
+    if (!*option.flag || (isChat && !isOfChats(option)))
+      continue;
+    const OptionField field = option.field(options.request);
+    const bool isGrammar = std::holds_alternative<GrammarField>(field);
+    std::visit(RequestFlag{isGrammar ? grammars : generation, option, options},
+               field);
+  }
+  app.get_option("--predict")->default_str(defaultTokens);
 }
 
 void addRunOptions(CLI::App &app, RunOptions &options) {
@@ -237,17 +312,12 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
       "Names of special tokens in a text as it is stand for them; in "
       "a message they always do");
 
-  addAnswerOptions(app, options,
+  addAnswerOptions(app, options, /*isChat=*/false,
                    absl::StrCat(mostChatTokens,
                                 " of an answer to a message, which ends by "
                                 "itself, ",
                                 mostRawTokens, " of a text that is completed"));
   const OptionGroup output{app, "Output"};
-  output
-      .add("--logprobs", options.generate.sampling.logprobs, "N",
-           "Log probability and rank of each token, and the N most likely "
-           "ones: with --json in the object, else on stderr")
-      ->check(wholeNumber(0, mostLogprobs));
   output.addFlag("--print-ids", options.printIds, "Print ids instead of text");
   output.addFlag("--json", options.json,
                  "Print one JSON object when done: the answer and the timings");
@@ -260,7 +330,7 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
 
 void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
   addChatTemplateOptions(app, options.chat);
-  addAnswerOptions(app, options, absl::StrCat(mostChatTokens));
+  addAnswerOptions(app, options, /*isChat=*/true, absl::StrCat(mostChatTokens));
   const OptionGroup group{app, "Conversation"};
   group.add("--load", options.load, "FILE",
             "Go on with a conversation that /save wrote");

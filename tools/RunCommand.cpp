@@ -146,7 +146,7 @@ static std::string answerJson(double loadSeconds, const WholeAnswer &answer,
        {"decode_tok_s", rate(answer.decodeSteps(), answer.decodeSeconds())},
        {"stop", std::string(stopReasonName(end.reason))},
        {"seed", end.seed}});
-  if (options.generate.sampling.logprobs >= 0)
+  if (options.request.options.sampling.logprobs >= 0)
     json["logprobs"] = logprobsJson(answer.logprobs, tokenizer);
   return jsonText(json);
 }
@@ -211,15 +211,15 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
 
   if (!options.quiet && !options.json)
     printForm(options, asMessage, log);
-  Request request{.prompt = *std::move(prompt),
-                  .options = options.generate,
-                  .wantsText = !options.printIds};
-  SamplingOptions &sampling = request.options.sampling;
-  request.options.maxTokens =
-      options.maxTokens.value_or(asMessage ? mostChatTokens : mostRawTokens);
+  Request request{
+      .prompt = *std::move(prompt),
+      .options = {.sampling = advisedSampling(subject.sampling),
+                  .maxTokens = asMessage ? mostChatTokens : mostRawTokens},
+      .wantsText = !options.printIds};
+  options.applyTo(request);
   fitAnswer(request, subject.mostTokens);
-  sampling = samplingOf(options, subject.sampling);
-  if (options.grammar) {
+  SamplingOptions &sampling = request.options.sampling;
+  if (request.grammar) {
     LLAMAC_ASSIGN_OR_RETURN(
         sampling.grammar,
         compileGrammar(options, subject.path, subject.grammars));

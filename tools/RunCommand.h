@@ -24,8 +24,8 @@ namespace llamac {
 /// How far a text is completed that need not end.
 inline constexpr int64_t mostRawTokens = 128;
 
-/// `maxTokens` is mostChatTokens of an answer to a message, else mostRawTokens,
-/// where nobody asks for another number.
+/// An answer to a message has mostChatTokens, any other mostRawTokens, where
+/// nobody asks for another number.
 struct RunOptions : AnswerOptions {
   std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
   std::optional<std::string> tokens; ///< Ids: "1,2,3".

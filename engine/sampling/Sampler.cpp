@@ -11,6 +11,7 @@
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/formats/FloatBits.h"
+#include "text/request/RequestOptions.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -67,17 +68,6 @@ double RandomStream::nextUniform() {
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Error unless `value` is in [least, most], which NaN is not.
-template <typename Number>
-static absl::Status checkRange(absl::string_view field, Number value,
-                               Number least, Number most,
-                               absl::string_view what = "") {
-  if (value >= least && value <= most)
-    return absl::OkStatus();
-  return fieldError(field, absl::StrCat("expected ", least, " to ", most, what,
-                                        ", got ", value));
-}
-
 static absl::Status checkBias(const SamplingOptions &options,
                               std::optional<int64_t> vocabSize) {
   static constexpr absl::string_view field = "logit_bias";
@@ -92,8 +82,6 @@ static absl::Status checkBias(const SamplingOptions &options,
     if (!ids.insert(id).second)
       return fieldError(
           field, absl::StrCat("expected token id ", id, " once, got it twice"));
-    LLAMAC_RETURN_IF_ERROR(checkRange(field, bias, -100.0f, 100.0f,
-                                      absl::StrCat(" for token id ", id)));
   }
   return absl::OkStatus();
 }
@@ -101,29 +89,8 @@ static absl::Status checkBias(const SamplingOptions &options,
 absl::Status Sampler::check(const SamplingOptions &options,
                             absl::Span<const int32_t> stopIds,
                             std::optional<int64_t> vocabSize) {
-  if (!(options.temperature >= 0) || !std::isfinite(options.temperature))
-    return fieldError("temperature",
-                      absl::StrCat("expected a number of at least 0, got ",
-                                   options.temperature));
-  if (options.topK < -1)
-    return fieldError("top_k",
-                      absl::StrCat("expected -1 or more, got ", options.topK));
-  if (!(options.topP > 0 && options.topP <= 1))
-    return fieldError(
-        "top_p", absl::StrCat("expected a number above 0 and at most 1, got ",
-                              options.topP));
-  if (options.minTokens < 0)
-    return fieldError("min_tokens", absl::StrCat("expected 0 or more, got ",
-                                                 options.minTokens));
-  LLAMAC_RETURN_IF_ERROR(checkRange("min_p", options.minP, 0.0, 1.0));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("repetition_penalty", options.repetitionPenalty, 0.01, 100.0));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("frequency_penalty", options.frequencyPenalty, -2.0, 2.0));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("presence_penalty", options.presencePenalty, -2.0, 2.0));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("logprobs", options.logprobs, int64_t{-1}, mostLogprobs));
+  Request request{.prompt = {}, .options = {.sampling = options}};
+  LLAMAC_RETURN_IF_ERROR(checkNumbers(request));
   if (options.grammar)
     for (const int32_t id : options.grammar->stopIds())
       if (std::find(stopIds.begin(), stopIds.end(), id) == stopIds.end())

@@ -11,6 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
+#include "text/request/RequestOptions.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -101,6 +102,7 @@ absl::Status Scheduler::prepare(Request &request) const {
   // Whose tokenizer may have gone, too.
   LLAMAC_RETURN_IF_ERROR(model().checkFiles());
   LLAMAC_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
+  LLAMAC_RETURN_IF_ERROR(checkNumbers(request));
   LLAMAC_RETURN_IF_ERROR(checkGenerateOptions(
       request.options, request.wantsText, model().tokenizer()));
   SamplingOptions &sampling = request.options.sampling;
@@ -124,13 +126,6 @@ absl::Status Scheduler::prepare(Request &request) const {
       return fieldError(
           "stop_token_ids",
           absl::StrCat("expected ids from 0 to ", vocabSize - 1, ", got ", id));
-  if (request.answers < 1 || request.answers > mostAnswers)
-    return fieldError("n", absl::StrCat("expected 1 to ", mostAnswers, ", got ",
-                                        request.answers));
-  if (!(request.timeLimit >= 0))
-    return fieldError("time_limit",
-                      absl::StrCat("expected seconds of at least 0, got ",
-                                   request.timeLimit));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t asked = std::max<int64_t>(request.options.maxTokens, 1);
   const int64_t most = engine->mostTokens();

@@ -90,7 +90,7 @@ LLAMAC_API const char *llamac_version(void);
 
 typedef struct llamac_options llamac_options;
 
-/// The object that options are for; docs/c-api.md lists them all.
+/// The object that options are for; docs/options.md lists them all.
 typedef enum llamac_scope {
   LLAMAC_FOR_MODEL,
   LLAMAC_FOR_ENGINE,
@@ -112,7 +112,10 @@ typedef enum llamac_option_kind {
 typedef struct llamac_option {
   const char *name;
   llamac_option_kind kind;
-  const char *help; ///< One line.
+  const char *help;          ///< One line.
+  const char *default_value; ///< In words.
+  const char *range;         ///< In words; empty for any value of its kind.
+  double least, most;        ///< Of numbers; infinite where there is no limit.
 } llamac_option;
 
 /// Option number `index` of `scope`, from 0 on; NULL past the last. Lives as

@@ -1,14 +1,9 @@
 // The settings of a chat: the system prompt and how tokens are sampled. A field
 // that is empty is left to the server.
 
-const SAMPLING = [
-  { name: "temperature", label: "Temperature", min: 0, max: 2, step: "any", hint: "0 takes the most probable token" },
-  { name: "top_p", label: "Top-p", min: 0, max: 1, step: "any", hint: "share of probability kept" },
-  { name: "top_k", label: "Top-k", min: 0, step: 1, hint: "tokens kept" },
-  { name: "min_p", label: "Min-p", min: 0, max: 1, step: "any", hint: "relative to the most probable" },
-  { name: "max_tokens", label: "Longest answer", min: 1, step: 1, hint: "tokens" },
-  { name: "seed", label: "Seed", step: 1, hint: "the same seed, the same answer" },
-];
+const SAMPLING = Object.entries({
+  temperature: "Temperature", top_p: "Top-p", top_k: "Top-k", min_p: "Min-p", max_tokens: "Longest answer", seed: "Seed",
+}).map(([name, label]) => ({ name, label, ...OPTIONS[name] }));
 
 // Settings as far as they are of the right kind; what else an object has is dropped.
 function checkedSettings(given) {

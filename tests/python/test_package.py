@@ -19,7 +19,6 @@ import sys
 import tempfile
 import threading
 import time
-import typing
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
@@ -66,18 +65,6 @@ class PackageTest(support.TestCase):
 
 
 class Types(unittest.TestCase):
-    TYPES = {0: {bool}, 1: {int}, 2: {float}, 3: {str}, 7: {int}}
-
-    def test_the_typed_options_are_those_of_the_library(self):
-        for scope, options in enumerate((llamac.ModelOptions, llamac.EngineOptions, llamac.RequestOptions)):
-            hints = typing.get_type_hints(options)
-            listed = {name: kind for name, kind, _ in _native.list_options(scope)}
-            self.assertEqual(set(hints), set(listed))
-            for name, kind in listed.items():
-                if kind in self.TYPES:
-                    types = typing.get_args(hints[name]) or (hints[name],)
-                    self.assertIn(types[0], self.TYPES[kind], name)
-
     def test_all_that_is_public_has_types_and_words(self):
         folder = os.path.dirname(llamac.__file__)
         for name in ("py.typed", "_native.pyi"):

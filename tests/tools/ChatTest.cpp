@@ -245,7 +245,8 @@ class ChatCommandTest : public ConversationTest {
 protected:
   void SetUp() override {
     ConversationTest::SetUp();
-    options.maxTokens = 3;
+    options.request.options.maxTokens = 3;
+    options.given = {&requestOptions().front()};
     options.chat.templateFile = "given";
     options.chat.templateText = bareTemplate;
   }

@@ -38,6 +38,15 @@ static std::string join(const std::vector<int> &ids, const char *separator) {
   return out;
 }
 
+/// The field of a request's option, which is then given.
+static OptionField givenField(AnswerOptions &options, const char *name) {
+  for (const NamedOption<Request> &option : requestOptions())
+    if (absl::string_view(option.name) == name)
+      return options.set(option);
+  ADD_FAILURE() << name;
+  return {};
+}
+
 static std::string contents(std::FILE *file) {
   std::string text(static_cast<size_t>(std::ftell(file)), '\0');
   std::rewind(file);
@@ -74,7 +83,7 @@ TEST_F(CommandsTest, RunPrintsTheTextAlone) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, ",");
-  options.maxTokens = 6;
+  *std::get<int64_t *>(givenField(options, "max_tokens")) = 6;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
   std::string expected;
   for (int id : greedyAfter(prompt, 6))
@@ -87,7 +96,7 @@ TEST_F(CommandsTest, RunPrintsIds) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, " ");
-  options.maxTokens = 6;
+  *std::get<int64_t *>(givenField(options, "max_tokens")) = 6;
   options.printIds = true;
   options.quiet = true;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
@@ -99,7 +108,7 @@ TEST_F(CommandsTest, RunPrintsOneJsonObjectWithTheAnswer) {
   const std::vector<int> prompt = cleanTokens(5, 12, 6);
   RunOptions options;
   options.tokens = join(prompt, ",");
-  options.maxTokens = 6;
+  *std::get<int64_t *>(givenField(options, "max_tokens")) = 6;
   options.json = true;
   std::string expected;
   for (int id : greedyAfter(prompt, 6))
@@ -126,8 +135,8 @@ TEST_F(CommandsTest, RunPrintsOneJsonObjectWithTheAnswer) {
 TEST_F(CommandsTest, RunNamesTheSeedItMade) {
   RunOptions options;
   options.tokens = join(cleanTokens(5, 12, 1), ",");
-  options.maxTokens = 1;
-  options.temperature = 1;
+  *std::get<int64_t *>(givenField(options, "max_tokens")) = 1;
+  *std::get<double *>(givenField(options, "temperature")) = 1;
   ASSERT_TRUE(runCommand(model, options, out, log).ok());
   EXPECT_THAT(contents(log), HasSubstr("seed "));
   std::fclose(out);
@@ -166,7 +175,7 @@ TEST_F(CommandsTest, RunSaysWhenItsOutputCannotBeWritten) {
   std::FILE *full = std::fopen("/dev/full", "w");
   RunOptions options;
   options.tokens = join(cleanTokens(5, 12, 6), ",");
-  options.maxTokens = 6;
+  *std::get<int64_t *>(givenField(options, "max_tokens")) = 6;
   EXPECT_EQ(exitCode(runCommand(model, options, full, log)), ExitCode::Memory);
   std::fclose(full);
   std::fclose(out);

@@ -44,10 +44,6 @@ absl::string_view bytesInAnswer(const Tokenizer &tokenizer, int32_t id,
 
 absl::Status checkGenerateOptions(const GenerateOptions &options,
                                   bool wantsText, const Tokenizer *tokenizer) {
-  if (options.maxTokens < -1)
-    return fieldError("max_tokens", absl::StrCat("expected -1 or more, "
-                                                 "got ",
-                                                 options.maxTokens));
   if (std::ranges::find(options.stopStrings, "") != options.stopStrings.end())
     return fieldError("stop", "expected texts that are not empty, got an empty "
                               "one");

@@ -60,8 +60,8 @@ std::vector<int32_t> stopIdsOf(const GenerateOptions &options,
 absl::string_view bytesInAnswer(const Tokenizer &tokenizer, int32_t id,
                                 absl::Span<const int32_t> namedControls);
 
-/// Usage error for wrong numbers, or for what needs a tokenizer where there is
-/// none: text, or stop strings.
+/// Usage error for an empty stop string, or for what needs a tokenizer where
+/// there is none: text, or stop strings.
 absl::Status checkGenerateOptions(const GenerateOptions &options,
                                   bool wantsText, const Tokenizer *tokenizer);
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one list of them: lines of JSON, C and Python read it. Names and meanings
-// are those of OpenAI's interface, and vLLM's where that has none.
+// This is the one list of them: command lines, JSON, C, Python, the page and
+// the documents are made of it (docs/adding.md). Names and meanings are those
+// of OpenAI's interface, and vLLM's where that has none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,17 +48,47 @@ using OptionField =
                  std::optional<uint64_t> *, std::vector<std::string> *,
                  std::vector<int32_t> *, TokenWeights *, GrammarField>;
 
+/// The numbers that an option takes.
+struct OptionRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool isAbove = false; ///< Whether `least` itself is not one.
+};
+
 /// An option of Target.
 template <typename Target> struct NamedOption {
   const char *name;
   OptionField (*field)(Target &to);
-  const char *help;
-  /// Numbers are in this range; requests are checked as they are prepared.
-  int64_t least = std::numeric_limits<int64_t>::min(),
-          most = std::numeric_limits<int64_t>::max();
+  const char *help; ///< One sentence, which begins with a small letter.
+  OptionRange range = {};
+  /// How command lines have it, "-s,--seed SEED"; empty: they do not.
+  const char *flag = "";
+  /// What stands for its value where nobody sets it, if not that of a Target.
+  const char *byDefault = nullptr;
 };
 
+/// The value that `field` has, as people write it.
+std::string valueText(const OptionField &field);
+
+/// The value of `option` where nobody sets it, in words.
+template <typename Target>
+std::string defaultText(const NamedOption<Target> &option) {
+  Target target{};
+  return option.byDefault ? option.byDefault : valueText(option.field(target));
+}
+
+/// "0 to 1", "a number of at least 0"; empty where `field` has any value.
+std::string rangeText(const OptionField &field, const OptionRange &range);
+
 absl::Span<const NamedOption<Request>> requestOptions();
+
+/// Usage error, about the option, for a number of `request` that is not in its
+/// option's range. Changes nothing; fields of options just could.
+absl::Status checkNumbers(Request &request);
+
+/// Gives `to` the value that `option` has in `from`.
+void copyOption(const NamedOption<Request> &option, const Request &from,
+                Request &to);
 
 } // namespace llamac
 
