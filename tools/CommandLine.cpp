@@ -193,7 +193,7 @@ struct RequestFlag {
   const OptionGroup &group;
   const NamedOption<Request> &option;
   AnswerOptions &to;
-  std::string help = option.help;
+  std::string help;
 
   CLI::Option *operator()(bool *) { return flag<bool *>(true); }
   CLI::Option *operator()(Inverse) { return flag<Inverse>(true); }
@@ -229,7 +229,7 @@ struct RequestFlag {
   template <typename Number> CLI::Option *operator()(Number *) {
     CLI::Option *added = value<Number *, Number>();
     // Counts are those of a context at most.
-    if (flagOf(option).second == "N")
+    if (std::is_integral_v<Number> && flagOf(option).second == "N")
       added->check(wholeNumber(static_cast<int64_t>(option.range.least),
                                static_cast<int64_t>(std::min<double>(
                                    option.range.most, mostTokens))));
@@ -237,12 +237,6 @@ struct RequestFlag {
   }
 
 private:
-  std::string sentence() const {
-    std::string text = help;
-    text.front() = absl::ascii_toupper(text.front());
-    return text;
-  }
-
   template <typename Field, typename Given>
   CLI::Option *flag(const Given &given) const {
     return group.app
@@ -251,7 +245,7 @@ private:
             [&option = option, &to = to, given] {
               assign(std::get<Field>(to.set(option)), given);
             },
-            sentence())
+            help)
         ->group(group.heading);
   }
 
@@ -261,7 +255,7 @@ private:
         [&option = option, &to = to](const Given &given) {
           assign(std::get<Field>(to.set(option)), given);
         },
-        sentence());
+        help);
     if (const std::string text = defaultText(option); text != "none")
       added->default_str(text);
     return added->type_name(flagOf(option).second)->group(group.heading);
@@ -287,7 +281,10 @@ static void addAnswerOptions(CLI::App &app, AnswerOptions &options, bool isChat,
       continue;
     const OptionField field = option.field(options.request);
     const bool isGrammar = std::holds_alternative<GrammarField>(field);
-    std::visit(RequestFlag{isGrammar ? grammars : generation, option, options},
+    std::string help = option.help;
+    help.front() = absl::ascii_toupper(help.front());
+    std::visit(RequestFlag{isGrammar ? grammars : generation, option, options,
+                           std::move(help)},
                field);
   }
   app.get_option("--predict")->default_str(defaultTokens);

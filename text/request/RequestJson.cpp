@@ -51,11 +51,17 @@ struct Member {
 
 } // namespace
 
+/// Sets `to` to what is given.
+template <typename Value>
+static absl::Status take(const absl::StatusOr<std::optional<Value>> &given,
+                         Value *to) {
+  if (given.ok())
+    *to = given->value_or(*to);
+  return given.status();
+}
+
 static absl::Status read(const Member &member, bool *to) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto value,
-                          member.object.optionalBool(member.name));
-  *to = value.value_or(*to);
-  return absl::OkStatus();
+  return take(member.object.optionalBool(member.name), to);
 }
 
 static absl::Status read(const Member &member, Inverse to) {
@@ -66,10 +72,7 @@ static absl::Status read(const Member &member, Inverse to) {
 }
 
 static absl::Status read(const Member &member, int64_t *to) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto value,
-                          member.object.optionalInt(member.name));
-  *to = value.value_or(*to);
-  return absl::OkStatus();
+  return take(member.object.optionalInt(member.name), to);
 }
 
 static absl::Status read(const Member &member, int *to) {
@@ -83,10 +86,7 @@ static absl::Status read(const Member &member, int *to) {
 }
 
 static absl::Status read(const Member &member, double *to) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto value,
-                          member.object.optionalNumber(member.name));
-  *to = value.value_or(*to);
-  return absl::OkStatus();
+  return take(member.object.optionalNumber(member.name), to);
 }
 
 /// Seeds are 64 bits, with a sign or without.
@@ -103,10 +103,7 @@ static absl::Status read(const Member &member, std::optional<uint64_t> *to) {
 }
 
 static absl::Status read(const Member &member, std::string *to) {
-  LLAMAC_ASSIGN_OR_RETURN(const auto value,
-                          member.object.optionalString(member.name));
-  *to = value.value_or(*to);
-  return absl::OkStatus();
+  return take(member.object.optionalString(member.name), to);
 }
 
 /// One text may stand for a list of it.
