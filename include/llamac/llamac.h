@@ -115,7 +115,7 @@ typedef struct llamac_option {
   const char *help;          ///< One line.
   const char *default_value; ///< In words.
   const char *range;         ///< In words; empty for any value of its kind.
-  double least, most;        ///< Of numbers; infinite where there is no limit.
+  double least, most;        ///< Limits of a number; infinite for none.
 } llamac_option;
 
 /// Option number `index` of `scope`, from 0 on; NULL past the last. Lives as
