@@ -108,10 +108,10 @@ class Option(ctypes.Structure):
         return getattr(self, field).decode()
 
 
-# By llamac_scope, with what Python says of each.
+# Scopes in the order of llamac_scope, with what Python says of each.
 SCOPES = {"Model": "How a model is loaded.", "Engine": "How an engine runs requests.",
           "Request": "How a request is answered."}  # fmt: skip
-# By llamac_option_kind.
+# Types in the order of llamac_option_kind.
 KINDS = ("bool", "int", "float", "str", "str | Sequence[str]", "Sequence[int]", "Mapping[int, float]", "int")
 NUMBERS = {1: 1, 2: "any", 7: 1}  # Their steps.
 

@@ -47,7 +47,8 @@ private:
   /// The memory of a rank.
   struct Memory {
     std::unique_ptr<Buffer> arena, pool, counters, exchange;
-    std::vector<std::unique_ptr<Buffer>> inputs; ///< By schema::InputRole.
+    std::vector<std::unique_ptr<Buffer>>
+        inputs; ///< Indexed by schema::InputRole.
   };
 
   /// Writes the buffers of all ranks that `of` gives of their memory.
@@ -57,7 +58,7 @@ private:
   PlanRunner runner;
   const MadePlan *made = nullptr;
   std::optional<LoadedPlan> loaded;
-  std::vector<Memory> memories; ///< By rank.
+  std::vector<Memory> memories; ///< Indexed by rank.
   bool oneByOne = false;        ///< How the last step ran.
 };
 

@@ -28,7 +28,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// What the fakes of all ranks have been asked for.
+/// The calls that the fakes of all ranks got.
 struct Calls {
   void add(std::string call) {
     const std::lock_guard<std::mutex> lock(mutex);
