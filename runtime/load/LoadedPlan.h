@@ -91,8 +91,9 @@ public:
   /// ModelOptions::sharesPages
   bool sharesPages() const { return pagesAreShared; }
 
-  //===--- The devices of all ranks
-  //----------------------------------------===//
+  //===--------------------------------------------------------------------===//
+  // The devices of all ranks
+  //===--------------------------------------------------------------------===//
 
   /// See Device; ranks are counted in front.
   std::string describe() const;
@@ -111,8 +112,9 @@ public:
   /// None for several ranks.
   absl::StatusOr<std::optional<DeviceLimits>> measureLimits() const;
 
-  //===--- Ranks that are processes
-  //----------------------------------------===//
+  //===--------------------------------------------------------------------===//
+  // Ranks that are processes
+  //===--------------------------------------------------------------------===//
 
   /// Null where this process has all ranks.
   RankWorld *world() const { return processes; }
