@@ -11,7 +11,6 @@
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Malformed.h"
-#include "runtime/io/MappedFile.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -215,13 +214,6 @@ absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
   TreeBuilder builder(file, document.value, document.offsets);
   LLAMAC_RETURN_IF_ERROR(builder.parse(text));
   return document;
-}
-
-absl::StatusOr<JsonDocument> parseJsonFile(absl::string_view path,
-                                           const JsonLimits &limits) {
-  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<MappedFile> file,
-                          MappedFile::open(path));
-  return parseJson(path, file->text(), limits);
 }
 
 uint64_t JsonDocument::offsetOf(const json &member) const {

@@ -70,10 +70,6 @@ absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
                                        absl::string_view text,
                                        const JsonLimits &limits = {});
 
-/// Maps and parses the file at `path`.
-absl::StatusOr<JsonDocument> parseJsonFile(absl::string_view path,
-                                           const JsonLimits &limits = {});
-
 /// Typed access to the members of one object of a document. A member that is
 /// null counts as absent.
 class JsonObject {
