@@ -40,10 +40,11 @@ private:
   const std::unique_ptr<AnswerStream> stream;
   const std::shared_ptr<Notifier> news;
   std::mutex taking;
-  std::optional<AnswerPart> part; ///< What the others view.
+  std::optional<AnswerPart> part; ///< The part that `view` points into.
   std::string message;
   std::vector<llamac_token_logprobs> logprobs;
-  std::vector<llamac_logprob> alternatives; ///< Of all of them.
+  /// The alternatives of all `logprobs`, in a row.
+  std::vector<llamac_logprob> alternatives;
   llamac_part view = {};
   llamac_end end = {};
 };

@@ -40,7 +40,7 @@ absl::Status clearOutput(T *output, const char *name, T value = {}) {
   return status;
 }
 
-/// The same for an array, which may be NULL where it is empty.
+/// Usage error where `array`, of this name, is NULL and `count` is not 0.
 absl::Status checkArray(const void *array, size_t count, const char *name);
 
 } // namespace llamac

@@ -30,7 +30,7 @@ HandleTable::HandleTable() {
 
 uint64_t HandleTable::newNumber() {
   const std::lock_guard lock(mutex);
-  return last += 16; // As aligned as a pointer.
+  return last += 16; // Keeps handles as aligned as pointers.
 }
 
 void HandleTable::insert(uint64_t number, absl::string_view type,

@@ -36,7 +36,7 @@ class QueueObject;
 class SequenceObject;
 class LogitsObject;
 
-/// What a type of handle stands for, and its name in errors.
+/// The type of object that a type of handle stands for, and its name in errors.
 template <typename Handle> struct HandleTraits;
 #define LLAMAC_HANDLE(HANDLE, OBJECT)                                          \
   template <> struct HandleTraits<llamac_##HANDLE> {                           \
@@ -102,8 +102,8 @@ Handle *openHandle(std::shared_ptr<ObjectOf<Handle>> object) {
   return handleOf<Handle>(number);
 }
 
-/// What `handle` stands for, kept while the caller has it. Usage error for one
-/// that is NULL, closed or of another type.
+/// The object that `handle` stands for, kept while the caller has it. Usage
+/// error for a handle that is NULL, closed or of another type.
 template <typename Handle>
 absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>> objectOf(Handle *handle) {
   LLAMAC_ASSIGN_OR_RETURN(
@@ -114,7 +114,7 @@ absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>> objectOf(Handle *handle) {
   return std::static_pointer_cast<ObjectOf<Handle>>(std::move(object));
 }
 
-/// The same for one that may be NULL, which stands for null.
+/// The object that `handle` stands for, as above; null where it is NULL.
 template <typename Handle>
 absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>>
 optionalObjectOf(Handle *handle) {

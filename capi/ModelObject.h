@@ -36,7 +36,7 @@ public:
   /// its device's threads; locks may be as other threads left them.
   absl::Status checkProcess() const;
 
-  /// That of the sequences there are, or a new one.
+  /// The engine that the open sequences share; a new one where there are none.
   absl::StatusOr<std::shared_ptr<SequenceEngine>> sequenceEngine();
 
 private:

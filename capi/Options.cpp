@@ -253,7 +253,7 @@ rowsOf(absl::Span<const NamedOption<Target>> options) {
 }
 
 absl::Span<const OptionRow> optionRows(llamac_scope scope) {
-  // By scope. Never destroyed: threads may outlive main().
+  // The index is the scope. Never destroyed: threads may outlive main().
   static const auto &rows = *new std::array<std::vector<OptionRow>, 3>{
       rowsOf<ModelOptions>(modelOptions),
       rowsOf<AsyncEngineOptions>(engineOptions), rowsOf(requestOptions())};

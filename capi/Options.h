@@ -41,7 +41,7 @@ struct OptionRow {
   std::function<absl::Status(const OptionValue &value, void *target)> apply;
 };
 
-/// What options of a type are for.
+/// The scope of the options of a Target.
 template <typename Target> constexpr llamac_scope scopeOf();
 template <> constexpr llamac_scope scopeOf<ModelOptions>() {
   return LLAMAC_FOR_MODEL;

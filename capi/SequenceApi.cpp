@@ -71,7 +71,7 @@ public:
     LLAMAC_RETURN_IF_ERROR(model->checkProcess());
     const std::lock_guard lock(engine->mutex);
     Engine &runs = *engine->engine;
-    // What cannot run takes no memory for its logits.
+    // A step that cannot run takes no memory for its logits.
     if (static_cast<int64_t>(tokens.size()) > runs.model().context())
       outputs = OutputRows::None;
     const size_t rows = outputs == OutputRows::None   ? 0
