@@ -20,7 +20,8 @@ from llamac._parts import End, Part, Result, TokenLogprobs
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What an engine did since it was made, and does now."""
+    """Counts of an engine since it was made; `running`, `waiting` and the pages
+    are those of now."""
 
     running: int
     waiting: int
@@ -28,7 +29,7 @@ class Counts:
     preemptions: int
     prompt_tokens: int
     cached_tokens: int
-    """Of the prompts, found in the prefix cache."""
+    """Tokens of the prompts that were found in the prefix cache."""
     answer_tokens: int
     finished: int
     """Answers, the failed ones included."""
@@ -36,7 +37,7 @@ class Counts:
     pages: int
     free_pages: int
     loaded_tokens: int
-    """That the prefix cache brought from its file."""
+    """Tokens that the prefix cache brought from its file."""
 
 
 class Answer(Closing):
@@ -185,7 +186,7 @@ class Engine(Closing):
         return Answer(native, 1 if count is None else count)
 
     def counts(self) -> Counts:
-        """As of the end of the last step."""
+        """The counts at the end of the last step."""
         return Counts(*self._native.counts())
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class Code(enum.IntEnum):
 
 
 class Error(Exception):
-    """What went wrong: a `code`, and one line of text."""
+    """A failure of llamac: a `code`, and one line of text."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)

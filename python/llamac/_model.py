@@ -40,7 +40,7 @@ class Model(Closing):
         self.context: int = described["context"]
         """Tokens of the longest sequence."""
         self.sequences: int = described["sequences"]
-        """As many at a time."""
+        """The most sequences at a time."""
         self.vocab_size: int = described["vocab_size"]
         """Logits of a row."""
         self.tokenizer_size: int = described["tokenizer_size"]

@@ -14,7 +14,7 @@ class TokenLogprobs:
     token: int
     logprob: float
     rank: int
-    """Of the token among all; the most likely is number 1."""
+    """The token's place among all; the most likely is number 1."""
     alternatives: list[tuple[int, float]]
     """The most likely tokens, in order."""
 
@@ -28,7 +28,7 @@ class End:
     seed: int
     prompt_tokens: int
     cached_tokens: int
-    """Of the prompt, found in the prefix cache."""
+    """Tokens of the prompt that were found in the prefix cache."""
     answer_tokens: int
     preemptions: int
     queue_seconds: float
@@ -38,7 +38,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What came for one answer since its last part."""
+    """The tokens and the text that came for one answer since its last part."""
 
     index: int
     """The number of the answer, from 0 on."""

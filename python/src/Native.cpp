@@ -108,8 +108,8 @@ private:
 };
 
 using Tokens = std::vector<int32_t>;
-using Ids = nb::typed<nb::list, nb::int_>;            ///< Of any size.
-using Values = nb::typed<nb::dict, nb::str, nb::any>; ///< By name.
+using Ids = nb::typed<nb::list, nb::int_>;            ///< Ints of any size.
+using Values = nb::typed<nb::dict, nb::str, nb::any>; ///< Options by name.
 
 //===----------------------------------------------------------------------===//
 // Numbers
@@ -174,7 +174,7 @@ std::vector<std::tuple<std::string, int, std::string>> listOptions(int scope) {
 
 class Options : public Handle<llamac_options, llamac_options_free> {
 public:
-  /// Those that `given` names, but for None.
+  /// Sets the options that `given` names; None leaves one unset.
   Options(llamac_scope scope, const Values &given) {
     open([&](llamac_options **out) { return llamac_options_new(scope, out); });
     for (const auto &[name, value] : given)
