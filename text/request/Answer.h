@@ -68,9 +68,9 @@ absl::Status checkGenerateOptions(const GenerateOptions &options,
 /// Takes the tokens of an answer one by one, and finds out when it ends.
 class Answer {
 public:
-  /// Of at most `most` tokens, ended by `stopIds` besides the options' stop
-  /// strings. Makes text where it is wanted; `tokenizer` may then not be null,
-  /// and outlives it.
+  /// The answer has at most `most` tokens, and is ended by `stopIds` besides
+  /// the options' stop strings. Makes text where it is wanted; `tokenizer` may
+  /// then not be null, and outlives it.
   Answer(const GenerateOptions &options, std::vector<int32_t> stopIds,
          int64_t most, bool wantsText, const Tokenizer *tokenizer);
 

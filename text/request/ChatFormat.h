@@ -35,13 +35,13 @@ namespace llamac {
 /// The chat templates of a model. Any number of threads may use one.
 class ChatFormat {
 public:
-  /// Of the templates in `tokenizer`, which outlives it: "default", and
-  /// "tool_use" where there is one. Usage error when it has no "default"; those
-  /// of ChatTemplate::parse().
+  /// Makes a format of the templates in `tokenizer`, which outlives it:
+  /// "default", and "tool_use" where there is one. Usage error when it has no
+  /// "default"; those of ChatTemplate::parse().
   static absl::StatusOr<std::unique_ptr<const ChatFormat>>
   create(const Tokenizer &tokenizer);
 
-  /// Of the template in the text `source`, called `name` in messages.
+  /// Makes a format of the template text `source`, called `name` in messages.
   static absl::StatusOr<std::unique_ptr<const ChatFormat>>
   create(const Tokenizer &tokenizer, absl::string_view source,
          absl::string_view name);

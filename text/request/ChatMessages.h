@@ -33,10 +33,10 @@ struct Tool {
 
 struct ToolChoice {
   enum Kind { None, Auto, Required } kind = Auto;
-  std::vector<Tool> tools = {}; ///< Those that may be called.
+  std::vector<Tool> tools = {}; ///< Tools that may be called.
 };
 
-/// What a request asks to be answered.
+/// A conversation to go on with, and the tools that its answer may call.
 struct ChatRequest {
   ChatTemplateInputs inputs = {}; ///< With the tools that may be called.
   ToolChoice tools = {};
@@ -48,8 +48,8 @@ inline constexpr absl::string_view chatRequestFields[] = {
     "messages", "tools", "reasoning_effort", "chat_template_kwargs",
     "documents"};
 
-/// What `object`, which was parsed from `text`, says of a conversation that
-/// `format` writes. An error, with the place, for another form, for messages
+/// Reads a conversation that `format` writes from `object`, which was parsed
+/// from `text`. An error, with the place, for another form, for messages
 /// that are no text, and for what the template knows nothing of.
 absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
                                             absl::string_view text,

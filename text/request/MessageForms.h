@@ -45,7 +45,7 @@ struct AssistantForm {
   enum Arguments {
     None, ///< There are no calls.
     Object,
-    Written, ///< As a text.
+    Written, ///< The JSON text of the object.
   };
   Content content = Text;
   Arguments arguments = None;
@@ -57,7 +57,7 @@ struct AssistantForm {
 struct AssistantCall {
   std::optional<std::string> id = {};
   std::string name = {};
-  std::string text = {};              ///< Of its arguments.
+  std::string text = {};              ///< The JSON of its arguments.
   nlohmann::ordered_json object = {}; ///< Null where the text is no object.
 };
 

@@ -30,7 +30,7 @@ struct Request {
   /// How a text became the prompt, where it was one.
   EncodeOptions encoding = {.special = true, .addBos = true};
   GenerateOptions options = {};
-  /// What answers match: Scheduler::prepare() compiles it.
+  /// Answers match this grammar, which Scheduler::prepare() compiles.
   std::optional<GrammarSource> grammar = {};
   /// How many answers, at most mostAnswers. Number i has the seed of the
   /// options plus i, and shares the prompt's keys and values with the others.
@@ -57,7 +57,7 @@ struct AnswerEnd {
   StopReason reason = StopReason::Cancelled; ///< Where `status` is ok.
   uint64_t seed = 0;
   int64_t promptTokens = 0;
-  int64_t cachedTokens = 0; ///< Of the prompt, found in the prefix cache.
+  int64_t cachedTokens = 0; ///< Prompt tokens found in the prefix cache.
   int64_t answerTokens = 0;
   int64_t preemptions = 0;
   /// Seconds from submit() until the prompt was begun, the first token and the
@@ -65,11 +65,11 @@ struct AnswerEnd {
   double queueSeconds = 0, firstTokenSeconds = 0, seconds = 0;
 };
 
-/// What a step brought for one answer.
+/// The tokens and the text that a step brought for one answer.
 struct AnswerPart {
   int answer = 0;                   ///< Its number, from 0 on.
   std::vector<int32_t> tokens = {}; ///< Without the stop id.
-  std::string text = {};            ///< As far as it is certain.
+  std::string text = {};            ///< The text that has become certain.
   size_t textBytes = 0;             ///< The bytes of tokens that it is made of.
   /// One for each token, where they are asked for.
   std::vector<TokenLogprobs> logprobs = {};

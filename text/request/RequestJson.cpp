@@ -40,7 +40,7 @@ namespace {
 struct Member {
   const JsonObject &object;
   absl::string_view name;
-  absl::string_view text; ///< That the object was parsed from.
+  absl::string_view text; ///< The text that the object was parsed from.
 
   const json &value() const { return object.raw()[std::string(name)]; }
 

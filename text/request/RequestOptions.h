@@ -42,7 +42,7 @@ struct GrammarField {
   GrammarSource::Kind kind;
 };
 
-/// What an option sets; the type says which values it takes.
+/// The field that an option sets; its type says which values are taken.
 using OptionField =
     std::variant<bool *, Inverse, int *, int64_t *, double *, std::string *,
                  std::optional<uint64_t> *, std::vector<std::string> *,
@@ -63,7 +63,7 @@ template <typename Target> struct NamedOption {
   OptionRange range = {};
   /// How command lines have it, "-s,--seed SEED"; empty: they do not.
   const char *flag = "";
-  /// What stands for its value where nobody sets it, if not that of a Target.
+  /// The default in words, where the value that a Target has does not say it.
   const char *byDefault = nullptr;
 };
 

@@ -46,8 +46,8 @@ struct SamplingOptions {
   /// Samples from the tokens of at least this share of the largest probability,
   /// 0 to 1.
   double minP = 0;
-  /// Of each token of the prompt and the answer, a positive logit is divided by
-  /// it and another multiplied; 0.01 to 100 (Keskar et al. 2019, CTRL).
+  /// Divides the logit of each token in the prompt and the answer where it is
+  /// positive, else multiplies it; 0.01 to 100 (Keskar et al. 2019, CTRL).
   double repetitionPenalty = 1;
   /// Taken off a token's logit for each time it is in the answer, and once if
   /// it is there at all; -2 to 2.
@@ -59,7 +59,7 @@ struct SamplingOptions {
   /// Alternatives to report for each token, at most mostLogprobs; -1: no
   /// logprobs at all.
   int64_t logprobs = -1;
-  /// What the answer matches when a stop id ends it; null: anything.
+  /// An answer that a stop id ends matches this grammar; null: none.
   std::shared_ptr<const Grammar> grammar = {};
 };
 

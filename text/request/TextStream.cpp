@@ -25,7 +25,7 @@ TextStream::TextStream(std::vector<std::string> stopStrings)
 
 namespace {
 
-/// What a text begins with.
+/// The first character of a text: whole, cut off by its end, or no UTF-8.
 struct Character {
   enum Kind { Whole, Cut, Broken } kind;
   size_t size; ///< Bytes, of a cut or broken one those before its fault.

@@ -250,7 +250,8 @@ bool ToolCallParser::stepHead(ToolCallPieces &to) {
 
 bool ToolCallParser::stepArguments(ToolCallPieces &to) {
   size_t size = extent.read(pending);
-  // What is no JSON is the client's to find out: the call has been given.
+  // Bytes that are no JSON are passed on: the client, which has the name of the
+  // call already, finds out.
   while (extent.state() == JsonExtent::State::Broken && size < pending.size()) {
     extent.skip();
     ++size;

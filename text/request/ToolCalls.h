@@ -22,13 +22,14 @@ namespace llamac {
 /// its arguments.
 struct ToolCallSyntax {
   const char *name;
-  const char *templateMark; ///< What their chat templates contain.
+  const char *templateMark; ///< A text in their chat templates.
   /// Around each call; empty where the answer is nothing but calls.
   const char *open, *close;
   const char *arguments; ///< The member that has them.
 };
 
-/// Those known, the first match counts.
+/// The syntaxes that llamac knows. A model's is the first whose mark its chat
+/// template contains.
 absl::Span<const ToolCallSyntax> toolCallSyntaxes();
 
 /// A part of a call: the name comes with the first one, then the arguments'
@@ -38,7 +39,7 @@ struct ToolCallPart {
   std::string name = {}, arguments = {};
 };
 
-/// What a piece of an answer says.
+/// The content and the parts of calls in a piece of an answer.
 struct ToolCallPieces {
   std::string content = {};
   std::vector<ToolCallPart> calls = {};
