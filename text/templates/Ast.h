@@ -41,7 +41,7 @@ enum class ExprKind : uint8_t {
   Slice,     ///< Children, or null: start, stop, step. A key of Item.
   Call,      ///< Children: callee and arguments.
   Filter,    ///< Children: input, or null for a block's text, and arguments.
-  Test,      ///< As Filter.
+  Test,      ///< Children: input, and arguments.
 };
 
 enum class NameContext : uint8_t { Load, Store, Parameter };
@@ -59,14 +59,14 @@ struct Expr {
   int height = 1; ///< Levels of the tree from here.
   std::string text;
   Value constant;
-  String string; ///< What `constant` points to.
+  String string; ///< The text that `constant` points to.
   std::vector<Expr *> children;
-  std::vector<std::string> names; ///< Those of the last arguments of a call.
-  const Function *function = nullptr; ///< Of Filter and Test, when known.
+  std::vector<std::string> names;     ///< Names of a call's last arguments.
+  const Function *function = nullptr; ///< The filter or test; null: unknown.
   Slot slot;
 };
 
-/// What happens to a variable when its scope is entered.
+/// How a variable gets its value when its scope is entered.
 struct ScopeLoad {
   enum class Action : uint8_t {
     Parameter, ///< Nothing: it is assigned.
@@ -91,7 +91,7 @@ using Body = std::vector<Stmt *>;
 struct MacroNode {
   std::string name;
   std::vector<Expr *> parameters;
-  std::vector<Expr *> defaults; ///< Of the last parameters.
+  std::vector<Expr *> defaults; ///< The last parameters' defaults.
   Body body;
   Scope scope;
   int slots = 0; ///< Variables of its frame.
@@ -111,13 +111,13 @@ enum class StmtKind : uint8_t {
 struct Stmt {
   StmtKind kind;
   int line;
-  std::vector<Expr *> values; ///< Of Output.
-  Expr *target = nullptr;     ///< Of Set, For and Macro; of Block or null.
-  /// Of Set; what a loop is over; the filter of Block, or null.
+  std::vector<Expr *> values; ///< Output's text and expressions.
+  Expr *target = nullptr;     ///< Assigned by Set, For, Macro, or Block.
+  /// The value of Set, the iterable of For; the filter of Block, or null.
   Expr *value = nullptr;
   Expr *test = nullptr;       ///< The `if` of a loop, or null.
-  Expr *testTarget = nullptr; ///< What it sees as the target.
-  std::vector<std::pair<Expr *, Body>> branches; ///< Of If.
+  Expr *testTarget = nullptr; ///< The target as `test` sees it.
+  std::vector<std::pair<Expr *, Body>> branches; ///< If: tests and bodies.
   Body body;
   Body otherwise; ///< else of If and For.
   MacroNode *macro = nullptr;

@@ -43,7 +43,7 @@ ChatTemplate::parse(absl::string_view text, const ChatTemplateLimits &limits) {
   return ChatTemplate(std::move(program), limits);
 }
 
-// What the template sees, as a dictionary.
+// The variables that the template sees, as a dictionary.
 static absl::StatusOr<Value> makeVariables(Heap &heap,
                                            const ChatTemplateInputs &inputs) {
   LLAMAC_ASSIGN_OR_RETURN(const Value variables, heap.dict());

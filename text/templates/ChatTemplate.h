@@ -38,8 +38,8 @@ namespace chat {
 struct Program;
 } // namespace chat
 
-/// What a template may use. The defaults are far above what the templates of
-/// models need for a context of 128 Ki tokens.
+/// Limits of a template's size, time and memory. The defaults are far above
+/// what the templates of models need for a context of 128 Ki tokens.
 struct ChatTemplateLimits {
   /// Bytes of the template, and of the JSON of all variables together.
   uint64_t templateBytes = uint64_t{1} << 20;
@@ -57,8 +57,8 @@ struct ChatTemplateLimits {
   int valueDepth = 100;
 };
 
-/// What a rendering is given beside the messages. JSON values are texts, whose
-/// members keep their order; an empty text is a null.
+/// The variables of a rendering. JSON values are texts, whose members keep
+/// their order; an empty text is a null.
 struct ChatTemplateInputs {
   std::string messages = {};  ///< A JSON array.
   std::string tools = {};     ///< A JSON array of functions.

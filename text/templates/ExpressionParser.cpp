@@ -260,7 +260,7 @@ Parser::ExprOr Parser::parseDict(int line) {
 }
 
 //===----------------------------------------------------------------------===//
-// What follows an operand
+// Subscripts, calls, filters and tests
 //===----------------------------------------------------------------------===//
 
 Parser::ExprOr Parser::parsePostfix(Expr *expr) {
@@ -360,7 +360,7 @@ absl::Status Parser::parseArguments(std::vector<Expr *> &all,
   return absl::OkStatus();
 }
 
-// Those of `call` that have no name.
+// The number of arguments of `call` that have no name.
 static size_t positional(const Expr &call) {
   return call.children.size() - 1 - call.names.size();
 }
@@ -412,8 +412,8 @@ Parser::ExprOr Parser::parseFilters(Expr *input) {
   return input;
 }
 
-// Of a filter or test; also of the one whose name is an argument, as that of
-// map and select is.
+// Checks a filter or test, and also one whose name is an argument, as map and
+// select have it.
 absl::Status Parser::checkFilter(const Expr &filter) const {
   const bool isTest = filter.kind == ExprKind::Test;
   const Table &table = isTest ? tests() : filters();

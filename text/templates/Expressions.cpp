@@ -162,7 +162,7 @@ Interpreter::ValueOr Interpreter::arithmetic(absl::string_view op,
                                : templateError("a number that is too large");
 }
 
-// What HTML has for these characters.
+// Escapes HTML's special characters, as Python's markupsafe does.
 static std::string escapeHtml(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"},
                                     {"<", "&lt;"},
@@ -376,7 +376,8 @@ Interpreter::ValueOr Interpreter::attribute(const Value &object,
 Interpreter::ValueOr Interpreter::item(const Value &object, const Value &key) {
   if (object.isUndefined())
     return undefinedError(object);
-  // What cannot be a key is only looked for as an attribute, as in Jinja.
+  // A value that cannot be a key here is only looked for as an attribute, as in
+  // Jinja.
   if (object.is(Kind::Dict)) {
     LLAMAC_RETURN_IF_ERROR(
         heap.spendBytes(key.isString() ? key.text().size() : 0));

@@ -90,8 +90,8 @@ static ValueOr toJson(Interpreter &in, const Value &self, CallArguments &args) {
   return in.heap.string(std::move(text));
 }
 
-// Of a text that is no number, it is the default. One with underscores or
-// digits beyond ASCII may be a number in Python, and is an error.
+// A text that is no number gives the default. One with underscores or digits
+// beyond ASCII may be a number in Python, and is an error.
 static ValueOr integer(Interpreter &in, const Value &self,
                        CallArguments &args) {
   const Value otherwise = args.has(0) ? args[0] : Value::integer(0);
@@ -163,7 +163,7 @@ public:
     return value;
   }
 
-  // The same, with text in lower case.
+  // The result of of(), in lower case if it is a text.
   ValueOr inLowerCase(Interpreter &in, const Value &value) const {
     LLAMAC_ASSIGN_OR_RETURN(const Value found, of(in, value));
     if (!found.isString())

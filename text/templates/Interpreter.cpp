@@ -293,8 +293,8 @@ Interpreter::FlowOr Interpreter::runFor(const Stmt &stmt) {
 }
 
 Interpreter::FlowOr Interpreter::runLoop(Loop &loop, const Value &loopValue) {
-  // As in Jinja a loop is one with items once its body has come to its end:
-  // break and continue leave it before.
+  // The `else` of a loop runs unless the body has once come to its end, as in
+  // Jinja: break and continue leave it before.
   const Stmt &stmt = *loop.stmt;
   bool finishedOne = false;
   while (true) {

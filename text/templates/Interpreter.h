@@ -45,7 +45,7 @@ struct Loop {
   const Stmt *stmt;
   Frame *frame;                       ///< Where it runs.
   Iterator *rest;                     ///< The items to come.
-  std::optional<int64_t> length = {}; ///< Of all items, when it is known.
+  std::optional<int64_t> length = {}; ///< The number of all items, if known.
   int64_t index0 = -1;
   Value before = Value::missing(), item = Value::missing();
   // The item after this one, once it was asked for.
@@ -78,7 +78,7 @@ public:
   absl::StatusOr<bool> contains(const Value &container, const Value &value);
   /// object.name and object[key], undefined when there is no such thing.
   absl::StatusOr<Value> attribute(const Value &object, const std::string &name);
-  /// What Python's getattr finds, or Missing.
+  /// The attribute or method that Python's getattr finds, or Missing.
   absl::StatusOr<Value> member(const Value &object, const std::string &name);
   absl::StatusOr<Value> item(const Value &object, const Value &key);
   absl::StatusOr<Value> slice(const Value &object, const Value &start,

@@ -24,7 +24,7 @@ absl::StatusOr<Value> parseJsonValue(Heap &heap, absl::string_view name,
 
 /// The arguments of Python's json.dumps.
 struct JsonStyle {
-  std::optional<std::string> indent; ///< Of each level.
+  std::optional<std::string> indent; ///< Put before lines once a level.
   std::string itemSeparator = ", ";
   std::string keySeparator = ": ";
   bool ascii = false; ///< Other characters are escaped.

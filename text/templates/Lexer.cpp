@@ -154,7 +154,7 @@ absl::Status Lexer::lexRoot() {
   if (kind == '#')
     return lexComment();
   const bool isStatement = kind == '%';
-  // What is in a raw block is not to be taken for tags.
+  // The text in a raw block must not be taken for tags.
   absl::string_view name = strip(rest(), std::nullopt, true, false);
   if (isStatement && absl::ConsumePrefix(&name, "raw") &&
       (name.empty() || !isNameByte(name[0])))

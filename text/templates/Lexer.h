@@ -35,7 +35,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind;
   int line;
-  std::string text; ///< As written, but for Data and String.
+  std::string text; ///< The source text; of Data and String, the value.
   int64_t integer = 0;
   double real = 0;
 

@@ -72,7 +72,7 @@ static ValueOr replaced(Interpreter &in, const Value &self,
   return replaceText(in, self, args);
 }
 
-// Of the fields, {} is the only one.
+// Python's str.format, of whose fields only {} is supported.
 static ValueOr format(Interpreter &in, const Value &self, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(in.heap.spendBytes(self.text().size()));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<std::string> pieces,
@@ -117,7 +117,7 @@ static ValueOr view(Interpreter &in, const Value &self, CallArguments &) {
 // The tables
 //===----------------------------------------------------------------------===//
 
-// Those without a call change what the sandbox keeps as it is.
+// Methods without a call change their object, which the sandbox forbids.
 static constexpr Function ofDict[] = {
     {"clear", nullptr},
     {"get", get, {"", ""}, 1},

@@ -161,14 +161,14 @@ absl::StatusOr<Body> Parser::parseBody(Names ends) {
   }
 }
 
-// The same, from the end of the opening statement on.
+// Parses the end of the opening statement, then the body as parseBody() does.
 absl::StatusOr<Body> Parser::parseBlock(Names ends) {
   skipOperator(":");
   LLAMAC_RETURN_IF_ERROR(expect(TokenKind::EndStatement, "%}"));
   return parseBody(ends);
 }
 
-// The same, and the name of the end.
+// Parses a block as parseBlock() does, and the name of its end.
 absl::StatusOr<Body> Parser::parseWholeBlock(absl::string_view end) {
   LLAMAC_ASSIGN_OR_RETURN(Body body, parseBlock({end}));
   next();

@@ -77,7 +77,7 @@ private:
   /// Operands joined by operators `names` from the left.
   ExprOr parseLeft(Names names, ExprOr (Parser::*operand)());
 
-  // What jinja2 has and is not supported is refused by name.
+  // These refuse, by name, what jinja2 has and is not supported.
   absl::Status checkCall(const Expr &call) const;
   absl::Status checkFilter(const Expr &filter) const;
 
@@ -111,8 +111,8 @@ private:
   const int maxHeight;
   Program &program;
   size_t at = 0;
-  int depth = 0; ///< Of rules being parsed.
-  int loops = 0; ///< That a break would leave.
+  int depth = 0; ///< Nested rules being parsed.
+  int loops = 0; ///< Loops that a break could leave.
 
   friend class Nesting;
 };

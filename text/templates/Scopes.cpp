@@ -173,7 +173,7 @@ void visitNames(const Body &body, OnName onName) {
   }
 }
 
-// Those of `names` that `body` reads before it assigns them.
+// The names, among `names`, that `body` reads before it assigns them.
 std::set<std::string> readsOf(const Body &body, std::set<std::string> names) {
   std::set<std::string> found;
   visitNames(body, [&](Expr &name) {

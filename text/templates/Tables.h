@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a template may call, and what jinja2 and Python have beyond that, which
-// is refused by name. docs/decisions/0053 says what was counted.
+// A template may call what is in these tables. They also name what jinja2 and
+// Python have beyond that, which is refused by name. docs/decisions/0053 says
+// what was counted.
 //
 //===----------------------------------------------------------------------===//
 

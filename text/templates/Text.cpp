@@ -98,8 +98,8 @@ bool isPrintable(int32_t code) {
 // Case
 //===----------------------------------------------------------------------===//
 
-// What the letter `code` is in upper or title case, when that is several: of
-// lower case, they are those of its case folding. None otherwise.
+// The letters, in lower case, that `code` becomes in upper or title case, when
+// they are several: those of its case folding. None otherwise.
 static absl::Span<const int32_t> severalFolded(int32_t code,
                                                int32_t (&folded)[8]) {
   if (code < 0x80 || category(code) == UTF8PROC_CATEGORY_LU)

@@ -70,7 +70,7 @@ absl::Status Heap::set(const Value &dict, const Value &key,
   if (!text)
     return templateError(absl::StrCat("a ", typeName(key),
                                       " as a key of a dict is not supported"));
-  // As Hugging Face's namespaces, which keep Python's own names away.
+  // Hugging Face's namespaces keep Python's own names away; so do these.
   if (dict.is(Kind::Namespace) && absl::StartsWith(*text, "s_"))
     return templateError(absl::StrCat("a namespace has no '",
                                       key.text().substr(0, 60),
@@ -215,7 +215,7 @@ std::optional<int> orderOf(const Value &a, const Value &b) {
   }
   if (!a.isNumber() || !b.isNumber())
     return std::nullopt;
-  // As Python compares an int with a float: by their exact values.
+  // Python compares an int with a float by their exact values.
   static_assert(std::numeric_limits<long double>::digits >= 64);
   const auto exact = [](const Value &value) {
     return value.is(Kind::Float) ? static_cast<long double>(value.real())

@@ -45,10 +45,10 @@ enum class Kind : uint8_t {
   List,
   Tuple,
   Range,
-  View, ///< What keys(), values() and items() of a dictionary give.
+  View, ///< The result of keys(), values() or items() of a dictionary.
   Dict,
   Namespace,
-  Generator, ///< What map, select and others give: items, once.
+  Generator, ///< The result of map, select and others: items, once.
   Macro,
   Method,
   Function, ///< range, raise_exception, ...
@@ -118,9 +118,10 @@ public:
 
   const String &string() const { return as<String>(); }
   absl::string_view text() const;
-  /// Of List, Tuple, Range and View.
+  /// The items of a List, Tuple, Range or View.
   Sequence &sequence() const { return as<Sequence>(); }
-  Dict &dict() const { return as<Dict>(); } ///< Of Dict and Namespace.
+  /// The entries of a Dict or Namespace.
+  Dict &dict() const { return as<Dict>(); }
   Iterator &generator() const { return as<Iterator>(); }
   Macro &macro() const { return as<Macro>(); }
   BoundMethod &method() const { return as<BoundMethod>(); }
@@ -143,7 +144,7 @@ private:
 struct String {
   std::string bytes;
   size_t length;       ///< In code points.
-  bool markup = false; ///< What `safe` returns: + escapes what it adds to it.
+  bool markup = false; ///< Made by `safe`: + escapes what it adds.
 
   bool isAscii() const { return length == bytes.size(); }
 };
@@ -158,7 +159,7 @@ struct Sequence {
 /// are equal are one key: 1, 1.0 and true.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
-  absl::flat_hash_map<std::string, size_t> index; ///< By keyText().
+  absl::flat_hash_map<std::string, size_t> index; ///< Entries by keyText().
 
   /// A text that only equal keys have, or nothing for what is no key.
   static std::optional<std::string> keyText(const Value &key);
@@ -176,7 +177,7 @@ struct Iterator {
   size_t at = 0;
   Iterator *source = nullptr;
   Make make;
-  int depth = 0; ///< Of sources.
+  int depth = 0; ///< Iterators that this one reads through.
 
   /// The next item, or nothing after the last.
   Item next(Heap &heap);
@@ -283,7 +284,7 @@ absl::Status tooDeep();
 /// The error for integers that 64 bits do not hold.
 absl::Status integerOverflow();
 
-/// What a message calls the type of `value`: Python's names.
+/// Python's name of the type of `value`, for messages.
 absl::string_view typeName(const Value &value);
 
 /// The error that `value`, which is undefined, was used as something.
@@ -302,11 +303,11 @@ absl::StatusOr<bool> equals(Heap &heap, const Value &a, const Value &b);
 /// not two numbers or two texts.
 std::optional<int> orderOf(const Value &a, const Value &b);
 
-/// The same, with an error that `op` does not compare them.
+/// orderOf(), whose nothing becomes the error that `op` does not compare them.
 absl::StatusOr<int> compareOrder(Heap &heap, absl::string_view op,
                                  const Value &a, const Value &b);
 
-/// What `dict` has for `key`, or null. Error: a list or dictionary as a key.
+/// The value of `key` in `dict`, or null. Error: a list or dictionary as a key.
 absl::StatusOr<const Value *> lookUp(Heap &heap, const Dict &dict,
                                      const Value &key);
 
