@@ -26,8 +26,8 @@ namespace llamac {
 using FlagOfOption = std::pair<std::string, std::string>;
 FlagOfOption flagOf(const NamedOption<Request> &option);
 
-/// As the command line says it, for the commands that answer one prompt after
-/// the other.
+/// The options of answers on the command line, for the commands that answer one
+/// prompt after the other.
 struct AnswerOptions {
   /// Has the options that are given. A grammar may be the name of its file
   /// until prepareAnswer().

@@ -48,7 +48,7 @@ namespace {
 
 struct Point {
   int64_t batch, promptTokens;
-  double prefillSeconds, decodeSeconds; // Of all sequences together.
+  double prefillSeconds, decodeSeconds; // Times of all sequences together.
 };
 
 } // namespace

@@ -20,7 +20,7 @@
 namespace llamac {
 
 struct BenchOptions {
-  std::vector<int64_t> promptTokens = {512}; ///< Of each sequence.
+  std::vector<int64_t> promptTokens = {512}; ///< Tokens of a sequence's prompt.
   int64_t genTokens = 64;                    ///< Steps of one token after it.
   std::vector<int64_t> batch = {1};          ///< Sequences that run together.
   int64_t warmUps = 0;                       ///< Runs that are not counted.

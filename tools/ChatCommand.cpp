@@ -201,7 +201,7 @@ absl::Status Chat::run(LineInput &input, bool atTerminal) {
       break;
     input.remember(*text);
     const absl::Status status = take(*text);
-    // What the user can mend is no end of the conversation.
+    // An error that the user can mend does not end the conversation.
     const ExitCode code = exitCode(status);
     if (code != ExitCode::Ok && code != ExitCode::Usage &&
         code != ExitCode::BadFile && code != ExitCode::Accuracy)

@@ -25,7 +25,7 @@ namespace llamac {
 struct ChatCommandOptions : AnswerOptions {
   ChatOptions chat = {};
   std::string load;         ///< A conversation to go on with; empty: none.
-  bool keepsHistory = true; ///< Of what is typed at a terminal.
+  bool keepsHistory = true; ///< Saves what is typed at a terminal.
   bool quiet = false;       ///< Nothing goes to `log` but errors.
 };
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the commands that apply a chat template have in common.
+// Options that the commands which apply a chat template share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,10 +27,10 @@ namespace llamac {
 inline constexpr int64_t mostChatTokens = 2048;
 
 struct ChatOptions {
-  std::optional<std::string> system; ///< What the conversation begins with.
+  std::optional<std::string> system; ///< The first message, if any.
   /// A file with the template, in place of the model's; empty: none.
   std::string templateFile;
-  std::string templateText; ///< Of that file, by prepareChat().
+  std::string templateText; ///< The file's text, set by prepareChat().
 };
 
 /// Before a model is loaded: reads the file. Usage error for a system message
@@ -41,9 +41,9 @@ absl::Status prepareChat(ChatOptions &options);
 /// of the model.
 bool hasChatTemplate(const Tokenizer &tokenizer, const ChatOptions &options);
 
-/// Of that template, for the model at `path`; `tokenizer` is null where it has
-/// none. Errors, with the path: usage without a tokenizer; those of
-/// ChatFormat::create().
+/// Makes a format of that template, for the model at `path`; `tokenizer` is
+/// null where it has none. Errors, with the path: usage without a tokenizer;
+/// those of ChatFormat::create().
 absl::StatusOr<std::unique_ptr<const ChatFormat>>
 chatFormatOf(absl::string_view path, const Tokenizer *tokenizer,
              const ChatOptions &options);

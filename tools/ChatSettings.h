@@ -29,11 +29,11 @@ bool isOfChats(const NamedOption<Request> &option);
 
 class ChatSettings {
 public:
-  /// Those that the user begins with, and comes back to.
+  /// `defaults` are the options that the user begins with, and comes back to.
   explicit ChatSettings(Request defaults)
       : defaults(defaults), current(std::move(defaults)) {}
 
-  /// What requests are like; without a prompt.
+  /// The options of the next request; without a prompt.
   const Request &request() const { return current; }
 
   /// Sets the option that is called `name`, or whose name alone begins so, to

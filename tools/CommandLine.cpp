@@ -618,7 +618,7 @@ static std::vector<std::string> namesOfVerbs(const CLI::App &verb) {
   return names;
 }
 
-/// What is wrong with an argument that nothing takes, which `verb` ends at.
+/// The error for an argument that nothing takes, which `verb` ends at.
 static std::string describeExtra(const CLI::App &verb,
                                  const std::string &argument) {
   std::vector<std::string> names;

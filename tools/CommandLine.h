@@ -36,7 +36,7 @@ struct OptionGroup {
                    const std::string &type, const std::string &text) const {
     return app.add_option(names, value, text)->type_name(type)->group(heading);
   }
-  /// The same, whose help shows the default.
+  /// An option with a value, whose help shows the default.
   template <typename Value>
   CLI::Option *addDefault(const std::string &names, Value &value,
                           const std::string &type,
@@ -74,7 +74,7 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
-/// Of tools whose ranks may be processes.
+/// Only tools whose ranks may be processes have these.
 void addRankOptions(CLI::App &app, LoadOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);
 void addBenchOptions(CLI::App &app, BenchOptions &options);

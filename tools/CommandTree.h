@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a tool's parser knows, for all that is made from it: help, completion
-// of shells, the manual page.
+// The verbs and options that a tool's parser knows, for all that is made from
+// them: help, completion of shells, the manual page.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ CLI::Validator suggestedValues(absl::string_view list);
 struct OptionEntry {
   std::vector<std::string> names;  ///< "-p", "--prompt"; "MODEL".
   std::string type;                ///< "FILE"; empty for a flag.
-  std::vector<std::string> values; ///< Those known to be taken, if any.
-  std::string text;    ///< What it does, whether it is required, its default.
-  std::string heading; ///< Of the verb's help; empty: not listed there.
+  std::vector<std::string> values; ///< Values it is known to take, if any.
+  std::string text;    ///< Its effect, whether it is required, its default.
+  std::string heading; ///< Its group in the verb's help; empty: not listed.
   bool required = false;
   bool repeats = false; ///< Whether it may be given more than once.
 
@@ -51,7 +51,7 @@ struct OptionEntry {
 /// A tool or one of its verbs.
 struct VerbEntry {
   std::string name; ///< "llamac", "run".
-  std::string text; ///< What it does.
+  std::string text; ///< Its description in help.
   std::string heading;
   std::string footer;
   std::vector<OptionEntry> arguments;

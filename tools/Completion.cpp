@@ -102,7 +102,7 @@ $4    esac
 complete -F $1 $0
 )";
 
-/// What completes the value of `option`, as an assignment.
+/// The assignment by which bash completes the value of `option`.
 static std::string bashValues(const OptionEntry &option) {
   if (!option.values.empty())
     return absl::StrCat("words=", shellWord(absl::StrJoin(option.values, " ")));
@@ -148,7 +148,7 @@ static std::string zshText(absl::string_view text) {
       text, {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
 }
 
-/// What completes the value of `option`.
+/// The action by which _arguments completes the value of `option`.
 static std::string zshValues(const OptionEntry &option) {
   if (!option.values.empty())
     return absl::StrCat("(", absl::StrJoin(option.values, " "), ")");

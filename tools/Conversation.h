@@ -22,7 +22,7 @@
 
 namespace llamac {
 
-/// What a user and a model have said, perhaps after a system message.
+/// The messages of a user and a model, perhaps after a system message.
 class Conversation {
 public:
   /// An array, as readMessages() gives it.

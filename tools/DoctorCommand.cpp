@@ -87,7 +87,7 @@ static Json memoryJson() {
   const std::string text = contentsOf("/proc/meminfo");
   Json json = {{"total", memoryField(text, "MemTotal:")},
                {"available", memoryField(text, "MemAvailable:")}};
-  // Of the control group (version 2); "max" is no number.
+  // The control group's limit (version 2), unless that is "max".
   uint64_t limit = 0;
   if (absl::SimpleAtoi(contentsOf("/sys/fs/cgroup/memory.max"), &limit))
     json["limit"] = limit;
@@ -234,7 +234,7 @@ static Json cachesJson() {
 }
 
 //===----------------------------------------------------------------------===//
-// What runs where
+// Targets
 //===----------------------------------------------------------------------===//
 
 /// Why plans for cuda do not run; empty where they do.
@@ -279,7 +279,7 @@ static Json targetsJson(const ToolParts &parts, const Json &report) {
   return rows;
 }
 
-/// What works, but worse than it could.
+/// Warnings about parts that work, but worse than they could.
 static Json warningsJson(const Json &report) {
   Json warnings = Json::array();
   const Json &processor = report["processor"], &memory = report["memory"];

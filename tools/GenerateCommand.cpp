@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is in memory is a window of the input: as many requests are read ahead
-// as keep the scheduler busy. Of all others there are hashes, 16 bytes an id,
-// and 32 an answer that the output had before.
+// Memory holds a window of the input: as many requests are read ahead as keep
+// the scheduler busy. All others leave hashes: 16 bytes an id, and 32 an answer
+// that the output had before.
 //
 // Each line of the output has a mark: the hash of all that decides the answer.
 // So an answer to another request is not taken for one to this.
@@ -73,8 +73,9 @@ struct Entry {
 
   json id;
   int64_t line;
-  uint64_t bytes;   ///< Of the line.
-  std::string mark; ///< Of all that decides the answers, or of the wrong line.
+  uint64_t bytes; ///< Bytes of the line.
+  /// Hash of all that decides the answers, or of the wrong line.
+  std::string mark;
   Request request;
   std::vector<Answer> answers;
   int left = 0; ///< Answers that have not ended.
@@ -122,7 +123,7 @@ private:
   std::unique_ptr<LineReader> input;
   std::unique_ptr<LineAppender> output; ///< Null: `out`.
   std::unique_ptr<Scheduler> scheduler;
-  std::string arithmetic; ///< What answers depend on beside their request.
+  std::string arithmetic; ///< The model and its numerics, a part of marks.
   absl::flat_hash_set<Hash> seen; ///< Ids of requests that are right.
   /// In the output before: the marks of answers, and lines that were wrong; see
   /// the keys.
@@ -131,11 +132,11 @@ private:
   bool atEnd = false;
   int64_t open = 0; ///< Answers that have not ended.
   Summary summary;
-  /// Of the input: of lines that are done with, and of those that the output
-  /// had before.
+  /// Bytes of the input: of lines that are done with, and of those that the
+  /// output had answers to before.
   uint64_t doneBytes = 0, skippedBytes = 0;
   double start = 0;
-  absl::Status failure; ///< What ends the run.
+  absl::Status failure; ///< The error that ends the run.
 };
 
 } // namespace

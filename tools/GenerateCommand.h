@@ -24,7 +24,7 @@ struct GenerateCommandOptions {
   /// Sequences that run together; 0: `hostParallel`, or what fills a GPU.
   int64_t parallel = 0;
   static constexpr int64_t hostParallel = 16;
-  int64_t maxTokens = 128; ///< Of an answer whose request does not say.
+  int64_t maxTokens = 128; ///< The default of an answer.
   SchedulerOptions scheduler = {};
   /// Whether answers that the output has already are done without.
   bool overwrite = false;

@@ -186,7 +186,7 @@ LineInput::Outcome EditedLines::next(const std::string &text,
   int count = 0;
   const char *typed = el_gets(editor, &count);
   count = std::max(count, 0);
-  // What is behind `count` bytes is of a line before.
+  // Bytes behind the first `count` are left from a line before.
   line = std::string(absl::StripSuffix(
       absl::string_view(typed, typed ? static_cast<size_t>(count) : 0), "\n"));
   if (wasInterrupted)

@@ -23,8 +23,8 @@ class LineInput {
 public:
   enum class Outcome {
     Line,
-    Interrupted, ///< By Ctrl-C; what was typed is dropped.
-    End,         ///< Of the file, or by Ctrl-D.
+    Interrupted, ///< Ctrl-C was typed; what came before is dropped.
+    End,         ///< The file has ended, or Ctrl-D was typed.
   };
 
   virtual ~LineInput();

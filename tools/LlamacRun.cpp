@@ -37,7 +37,7 @@ using namespace llamac;
 
 namespace {
 
-/// What the command line says.
+/// The plan and the options of all verbs, as the command line gives them.
 struct Invocation {
   std::string plan;
   LoadOptions model;

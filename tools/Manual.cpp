@@ -125,7 +125,7 @@ static std::string synopsis(const std::string &path, const VerbEntry &verb) {
 }
 
 static std::string exitCodes() {
-  // By ExitCode's numbers.
+  // The index is the ExitCode.
   static constexpr const char *meanings[] = {
       "Done.",
       "A bug in llamac.",

@@ -75,11 +75,11 @@ namespace {
 struct WholeAnswer {
   std::vector<int32_t> ids;
   std::vector<TokenLogprobs> logprobs;
-  std::string text; ///< What is printed when it has ended.
+  std::string text; ///< Only for JSON, which is printed at the end.
   AnswerEnd end;
 
   double decodeSeconds() const { return end.seconds - end.firstTokenSeconds; }
-  /// Of one token after the prompt; a stop id took one, too.
+  /// Steps of one token after the prompt; a stop id took one, too.
   int64_t decodeSteps() const {
     const auto count = static_cast<int64_t>(ids.size());
     return std::max<int64_t>(count - (end.reason != StopReason::StopId), 0);

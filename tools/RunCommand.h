@@ -46,7 +46,7 @@ struct RunOptions : AnswerOptions {
 /// a prompt that is not UTF-8; those of reading a file.
 absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
-/// What answers a prompt.
+/// The model that answers a prompt, and the functions to run it.
 struct RunSubject {
   const std::string &path;    ///< For messages.
   const Tokenizer *tokenizer; ///< Null where there is none.

@@ -215,7 +215,7 @@ serveCommand(const ServeOptions &options,
   // it the GPU back. Other models' answers are finished first.
   Signal ending(context.get_executor());
   absl::Status lost;
-  // Those on a GPU share its memory: all are loaded before one takes pages.
+  // Models on a GPU share its memory: all are loaded before one takes pages.
   std::vector<std::shared_ptr<const Model>> loaded;
   std::vector<bool> onGpu;
   for (const std::string &text : options.models) {
@@ -225,7 +225,7 @@ serveCommand(const ServeOptions &options,
     onGpu.push_back(memory.has_value());
   }
   const int64_t sharing = std::ranges::count(onGpu, true);
-  int64_t served = 0; // Of those.
+  int64_t served = 0; // Models on a GPU that have their share.
   ServedModels models;
   for (size_t i = 0; i < loaded.size(); ++i) {
     const NamedPath named = parseModel(options.models[i]);

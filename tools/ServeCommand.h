@@ -41,7 +41,7 @@ struct ServeOptions {
   int64_t maxQueue = 256;      ///< And that wait.
   std::string chatTemplate;    ///< A file; empty: the models' own.
   std::string accessLog = "-"; ///< A file; "-": stderr; empty: none.
-  int64_t drainSeconds = 300;  ///< That answers have to end after SIGTERM.
+  int64_t drainSeconds = 300;  ///< Time for answers after SIGTERM.
   SchedulerOptions scheduler;
 };
 

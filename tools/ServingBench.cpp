@@ -350,7 +350,7 @@ private:
   const BenchOptions &options;
   int64_t count; ///< Streams.
   Times alone, beside;
-  Times prompts; ///< To the long prompts' first tokens.
+  Times prompts; ///< Times to the long prompts' first tokens.
 };
 
 } // namespace

@@ -45,7 +45,7 @@ std::vector<LibraryVersion> libraryVersions(const ToolParts &parts) {
   return versions;
 }
 
-/// What --version prints.
+/// The lines that --version prints.
 static std::string versionText(const ToolParts &parts) {
   std::string text =
       absl::StrCat(parts.name, " ", LLAMAC_VERSION, "\nbuild ", toolBuildId());

@@ -29,12 +29,12 @@ namespace llamac {
 /// A library and its version: {"LLVM", "19.1.7"}.
 using LibraryVersion = std::pair<std::string, std::string>;
 
-/// What a tool is made of.
+/// The devices and libraries that a tool has.
 struct ToolParts {
   std::string name; ///< "llamac"
-  /// What runs plans in it.
+  /// Devices that it runs plans on.
   absl::Span<const DeviceKind> devices = runtimeDevices();
-  /// Those of the compiler, where it has one; the runtime's are known.
+  /// Libraries of the compiler, where it has one; the runtime's are known.
   std::vector<LibraryVersion> compiler = {};
 };
 

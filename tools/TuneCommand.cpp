@@ -218,7 +218,7 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
       !imports && options.exportTo.empty() && !options.list && !options.explain;
   LLAMAC_ASSIGN_OR_RETURN(const std::string path, tuningStorePath());
   const TuningStore store(path);
-  // What cannot be kept is said before the time for a model is spent.
+  // A store that cannot be written fails before the time for a model is spent.
   if (tunes)
     LLAMAC_RETURN_IF_ERROR(store.keep({}).status());
   if (imports) {

@@ -20,7 +20,7 @@
 namespace llamac {
 
 struct TuneCommandOptions {
-  TuneOptions tune = {};     ///< Of which the command sets the pointers.
+  TuneOptions tune = {};     ///< The command sets its pointers.
   bool list = false;         ///< Print candidates, and do nothing else.
   bool explain = false;      ///< Print the entries of each kernel.
   std::string exportTo = {}; ///< A file.
