@@ -133,8 +133,7 @@ COMMENTS = {
 }
 # Folders whose comments are still to be rewritten: this list may only shrink.
 FRAGMENTS_REMAIN = (
-    "capi", "engine/step", "python", "runtime/cpu", "runtime/cuda", "runtime/device", "runtime/load",
-    "runtime/ranks", "text/request", "text/templates", "tools",
+    "engine/step", "runtime/cpu", "runtime/cuda", "runtime/device", "runtime/load", "runtime/ranks",
 )
 
 
@@ -558,7 +557,7 @@ class Comments(LintTest):
             ("ir/A.h", 'auto url = "https://That";'),
             ("bench/a.py", "# A block's size.\nSIZE = 2  # Bytes."),
             ("docs/a.md", "# What it is"),
-            ("tools/A.h", "// Of a folder that is not done."),
+            (f"{FRAGMENTS_REMAIN[0]}/A.h", "// Of a folder that is not done."),
         ]:
             with self.subTest(path=path, text=text):
                 self.assertEqual(fragments(path, text), [])
