@@ -34,7 +34,8 @@ public:
   CodeObject &operator=(const CodeObject &) = delete;
   ~CodeObject();
 
-  /// What the symbol `symbol` stands for. BadPlan when there is none.
+  /// The function or object that `symbol` stands for. BadPlan when there is
+  /// none.
   absl::StatusOr<void *> address(const std::string &symbol) const;
 
   /// The kernel `symbol`. BadPlan when there is none.

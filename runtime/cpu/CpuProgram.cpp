@@ -29,7 +29,7 @@ struct BoundLaunch {
   int64_t items;
   int64_t rowBlock;
   bool barrier;
-  const schema::Operand *peers; ///< Of peersOf().
+  const schema::Operand *peers; ///< The operand of peersOf(); else null.
 };
 
 class CpuProgram final : public PreparedProgram {
@@ -48,9 +48,10 @@ private:
   void runItems(size_t launch, int64_t rows, int thread);
 
   CpuDevice &device;
-  std::vector<void *> args; ///< Of all launches, one after the other.
+  /// Operands of all launches, one launch after the other.
+  std::vector<void *> args;
   std::vector<BoundLaunch> launches;
-  std::vector<void *> scratch; ///< By thread.
+  std::vector<void *> scratch; ///< Each thread's own.
   RankExchange *ranks;         ///< Null for one rank.
   WorkStealing work;
 };
@@ -73,11 +74,11 @@ private:
   CpuDevice &device;
   std::shared_ptr<const PlanReader> plan;
   std::unique_ptr<CodeObject> object;
-  /// Of variants, by their bytes.
+  /// The objects of variants, each by the string that has its bytes.
   std::map<const std::string *, std::unique_ptr<CodeObject>> variants;
   std::string level;
-  std::vector<CpuKernel> kernels;               ///< By the plan's number.
-  std::vector<std::unique_ptr<Buffer>> scratch; ///< By thread.
+  std::vector<CpuKernel> kernels;               ///< Numbered as in the plan.
+  std::vector<std::unique_ptr<Buffer>> scratch; ///< Each thread's own.
 };
 
 } // namespace

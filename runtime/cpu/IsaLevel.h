@@ -26,11 +26,11 @@ namespace llamac {
 
 /// In ascending order: a machine that runs a level runs those before it.
 enum class IsaLevel {
-  Portable,  ///< What every machine of the architecture runs.
+  Portable,  ///< Instructions that every machine of the architecture runs.
   X86V3,     ///< AVX2, FMA, F16C, BMI2.
   X86V4Vnni, ///< AVX-512 F, BW, CD, DQ, VL and VNNI.
-  X86V4Bf16, ///< The same and AVX-512 BF16.
-  X86V4Amx,  ///< The same and AMX TILE and INT8.
+  X86V4Bf16, ///< X86V4Vnni and AVX-512 BF16.
+  X86V4Amx,  ///< X86V4Bf16 and AMX TILE and INT8.
 };
 
 /// "portable", "x86-64-v3", "x86-64-v4-vnni", "x86-64-v4-bf16",

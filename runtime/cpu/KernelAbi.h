@@ -22,7 +22,7 @@
 
 namespace llamac {
 
-/// What one call of a kernel gets.
+/// The arguments of one call of a kernel.
 struct CpuLaunch {
   void *const *args; ///< One pointer per operand of the launch, in its order.
   long rows;         ///< Rows of the launch in this step (M).
