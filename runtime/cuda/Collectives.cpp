@@ -136,7 +136,7 @@ absl::Status Collectives::firstError() const {
   return failure;
 }
 
-/// Of collectives of `rank` that have begun.
+/// An error of collectives of `rank` that have begun.
 absl::Status Collectives::asynchronousError(int rank) {
   Rank &own = member(rank);
   const std::lock_guard<std::timed_mutex> lock(own.calling);

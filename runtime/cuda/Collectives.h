@@ -41,7 +41,7 @@ namespace llamac {
 /// of where these begin.
 class GatherLayout {
 public:
-  /// Of a plan for several ranks.
+  /// `plan` is for several ranks.
   explicit GatherLayout(const schema::PlanT &plan);
 
   uint64_t bytes() const { return end; }
@@ -73,7 +73,7 @@ private:
 /// thread, or one.
 class Collectives {
 public:
-  /// Of `ranks` ranks, those from `first` on that this process has.
+  /// The ranks that this process has: `count` from `first` on, of `ranks`.
   struct Members {
     int first = 0, count = 1, ranks = 1;
   };
@@ -98,8 +98,8 @@ public:
   absl::Status gather(int rank, cuda::Address from, cuda::Address to,
                       uint64_t bytes, cuda::Stream stream);
 
-  /// What `rank` ends a run with, which it ended with `own`: the error of the
-  /// first rank of this process that failed in any, so that nothing that a rank
+  /// The result of a run that `rank` ended with `own`: the error of the first
+  /// rank of this process that failed in any, so that nothing that a rank
   /// gathered from one that failed counts. Ends the collectives of all members
   /// where that is new.
   absl::Status ended(int rank, absl::Status own);
@@ -122,9 +122,9 @@ private:
 
   std::shared_ptr<const cuda::Nccl> nccl;
   int first;
-  std::vector<Rank> ranks; ///< Of this process.
+  std::vector<Rank> ranks; ///< The ranks of this process.
   mutable std::mutex mutex;
-  absl::Status failure;             ///< Of the first rank that failed.
+  absl::Status failure;             ///< Error of the first rank that failed.
   std::vector<std::thread> aborted; ///< Once there is a failure.
 };
 

@@ -109,7 +109,8 @@ CudaDevice::~CudaDevice() {
 }
 
 absl::Status CudaDevice::enter() const {
-  // What is freed after a fault, too, is of the GPU's context.
+  // The context is entered after a fault, too: memory that is freed then
+  // belongs to it.
   const absl::Status entered =
       functions->check(functions->cuCtxSetCurrent(context), "cuCtxSetCurrent");
   const std::lock_guard<std::mutex> lock(keeping);
@@ -131,7 +132,7 @@ absl::StatusOr<int> CudaDevice::attribute(cuda::DeviceAttribute which) const {
 }
 
 std::string CudaDevice::identity(const schema::PlanT &) const {
-  // What a driver does not say counts as 0.
+  // An attribute that a driver does not have counts as 0.
   auto numberOf = [&](cuda::DeviceAttribute which) {
     return attribute(which).value_or(0);
   };

@@ -34,10 +34,11 @@
 namespace llamac {
 
 struct CudaDeviceOptions {
-  int threads = 0; ///< Of the host, to compile and pack with; 0: all.
+  int threads = 0; ///< Host threads to compile and pack with; 0: all.
   int index = 0;   ///< Which GPU of the machine.
-  /// Of the ranks of this machine. Each takes a GPU, from `index` on; past the
-  /// last again GPU 0, where NCCL is told to have several ranks on one.
+  /// The rank's number among those of this machine. Each takes a GPU, from
+  /// `index` on; past the last again GPU 0, where NCCL is told to have several
+  /// ranks on one.
   int localRank = 0;
   std::string driver = "libcuda.so.1";
   std::string nccl = {}; ///< For ranks; empty: as Nccl::open() finds it.
@@ -85,14 +86,14 @@ public:
   /// nor that one for it.
   cuda::Stream stream() const { return work; }
 
-  /// What the driver says of the GPU.
+  /// The GPU's value of `which`, by the driver.
   absl::StatusOr<int> attribute(cuda::DeviceAttribute which) const;
 
   /// Whether the GPU has programmatic dependent launches: kernels that are
   /// compiled for it wait for the launch before them themselves.
   bool overlapsLaunches() const { return hasDependentLaunches; }
 
-  /// That kernels are compiled for: "sm_90a".
+  /// The architecture that kernels are compiled for: "sm_90a".
   const std::string &architecture() const { return target; }
 
   /// Makes it the device of rank `rank`, beside others of this process.
@@ -109,7 +110,8 @@ public:
     return shared->gather(number, from, to, bytes, stream);
   }
 
-  /// What a run ends with that ended with `own` on this device.
+  /// The result of a run that ended with `own` on this device; an error of
+  /// another rank of this process counts, too (Collectives::ended()).
   absl::Status ended(absl::Status own) const {
     return shared ? shared->ended(number, std::move(own)) : own;
   }
@@ -145,9 +147,9 @@ private:
   std::string target;    ///< architecture()
   /// Null for the only rank.
   std::shared_ptr<Collectives> shared;
-  int number = 0; ///< Of the rank.
+  int number = 0; ///< The rank's.
   mutable std::mutex keeping;
-  absl::Status fault; ///< That was kept.
+  absl::Status fault; ///< The fault that enter() returns; else ok.
 };
 
 /// The devices of `ranks` ranks of this process, from local rank 0 on. Errors:

@@ -38,8 +38,8 @@ struct Gathered {
 
 struct CudaKernel {
   cuda::Function function = nullptr;
-  /// Of a launch, along x: all items, or as many of a resident kernel as run at
-  /// once.
+  /// Blocks of a launch along x: all items, or as many of a resident kernel as
+  /// run at once.
   int64_t blocks = 0;
   std::string unfit; ///< Why the GPU cannot run it; empty: it can.
 };
@@ -73,9 +73,9 @@ private:
   std::shared_ptr<const PlanReader> plan;
   std::string architecture;
   std::vector<cuda::Module> modules;
-  std::vector<CudaKernel> kernels; ///< By the plan's number.
+  std::vector<CudaKernel> kernels; ///< Numbered as in the plan.
   std::mutex preparing;
-  /// Of one of several ranks, once a program is prepared.
+  /// The gathered parts, for one of several ranks, once a program is prepared.
   std::optional<Gathered> gathered;
 };
 
@@ -100,7 +100,7 @@ public:
   absl::Status explain(absl::Status status) const override;
 
 private:
-  /// What a graph does: one step, or `steps` as StepQueue::run() has them.
+  /// The work of a graph: one step, or `steps` as StepQueue::run() has them.
   struct Work {
     StepShape shape;
     bool isTimed = false;
@@ -129,12 +129,12 @@ private:
   CudaDevice &device;
   const schema::PlanT &plan;
   const std::vector<CudaKernel> &kernels;
-  const schema::KernelT *resident;            ///< Of its launch; else null.
-  const Gathered *gathered;                   ///< Null for the only rank.
-  void *exchange;                             ///< The area of this rank.
-  std::vector<std::vector<void *>> addresses; ///< Of operands, by launch.
+  const schema::KernelT *resident; ///< Kernel of the one launch; else null.
+  const Gathered *gathered;        ///< Null for the only rank.
+  void *exchange;                  ///< The area of this rank.
+  std::vector<std::vector<void *>> addresses; ///< Each launch's operands'.
   void *tokens;                               ///< The input.
-  std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< By launch.
+  std::vector<std::vector<cuda::DeviceTensorMap>> maps; ///< Each launch's.
   std::map<Work, cuda::GraphExec> graphs;               ///< See graphFor().
   std::vector<cuda::Event> marks; ///< Before each launch, and behind the last.
 };
@@ -429,7 +429,7 @@ absl::Status CudaProgram::enqueueLaunch(size_t number, const Work &work,
              : status;
 }
 
-/// To the device's stream, or to one that captures.
+/// Gives `work` to `stream`: the device's, or one that captures.
 absl::Status CudaProgram::enqueueAll(const Work &work, cuda::Stream stream) {
   const cuda::Driver &driver = device.driver();
   // A record by this flag is a node of the graph; elsewhere it is invalid.

@@ -18,7 +18,7 @@ class CudaSteps : public PreparedProgram {
 public:
   using PreparedProgram::PreparedProgram;
 
-  /// As StepQueue::run(). The device has been entered.
+  /// Queues the steps of a StepQueue::run(). The device has been entered.
   virtual absl::Status enqueue(const StepShape &shape, int steps) = 0;
 
   /// `status`, of its steps or what came after them. A fault of resident ones

@@ -46,8 +46,8 @@ private:
 
   absl::StatusOr<uint8_t *> place(uint64_t size);
 
-  /// As the device's and the driver's; a fault is told by the program whose
-  /// steps are in flight.
+  /// Call enter() of the device and check() of the driver; a fault is told by
+  /// the program whose steps are in flight.
   absl::Status enter() const { return explained(device.enter()); }
   absl::Status check(cuda::Result result, const std::string &what) const {
     return explained(driver.check(result, what));
@@ -61,7 +61,8 @@ private:
   uint64_t runBytes;
   void *memory = nullptr;
   std::vector<Run> runs;
-  const CudaSteps *inFlight = nullptr; ///< Of the last run, until finish().
+  /// The program of the last run, until finish().
+  const CudaSteps *inFlight = nullptr;
   uint64_t queued = 0, taken = 0;
   uint64_t used = 0; ///< Bytes, of the run that is being queued.
 };

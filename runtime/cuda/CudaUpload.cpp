@@ -44,7 +44,7 @@ private:
   uint64_t pieceBytes;
   cuda::Stream copies = nullptr;
   std::array<Piece, 3> pieces;
-  size_t current = 0; ///< Of the pieces.
+  size_t current = 0; ///< The piece that the host fills.
   cuda::Address target = 0;
   uint64_t size = 0;
   bool isPending = false; ///< Whether copies may not be done.

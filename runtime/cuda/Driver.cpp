@@ -46,7 +46,8 @@ Driver::open(const std::string &library) {
   return driver;
 }
 
-// Of errors that are of a fault; the driver's words are for people.
+// Names the payload of errors that a fault caused: the driver's words are for
+// people.
 static constexpr absl::string_view faultUrl = "llamac/gpu-fault";
 
 absl::Status Driver::check(Result result, const std::string &what) const {

@@ -202,8 +202,8 @@ private:
 
 namespace llamac {
 
-/// What GPU `index` of the machine can do. Errors: those of opening the driver
-/// and of Driver::deviceAt.
+/// The compute capability of GPU `index` of the machine. Errors: those of
+/// opening the driver and of Driver::deviceAt.
 absl::StatusOr<ComputeCapability>
 gpuCapability(int index = 0, const std::string &library = "libcuda.so.1");
 

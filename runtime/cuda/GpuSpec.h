@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a kernel may use of a GPU, by the name that compilers give its
-// architecture, by figures of the table of technical specifications in the CUDA
-// C++ Programming Guide; and the memory of GPUs as they are sold, by NVIDIA's
-// data sheets and, for its size, which these round, by what nvidia-smi prints.
+// Limits of what a kernel may use of a GPU, by the name that compilers give its
+// architecture, with figures of the table of technical specifications in the
+// CUDA C++ Programming Guide; and the memory of GPUs as they are sold, by
+// NVIDIA's data sheets and, for its size, which these round, by what nvidia-smi
+// prints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ struct ComputeCapability {
 
 /// The instructions that kernels for a GPU use.
 enum class KernelTier : unsigned char {
-  Sm80, ///< Those of sm_80, which every later GPU has.
+  Sm80, ///< Instructions of sm_80, which every later GPU has.
   Sm90, ///< Hopper's own, which no other GPU has.
 };
 
@@ -43,14 +44,14 @@ struct GpuSpec {
   const char *name; ///< "sm_90a", as -arch takes it.
   ComputeCapability capability;
   KernelTier tier = KernelTier::Sm80;
-  int blockSharedBytes; ///< That a block may have.
-  int smSharedBytes;    ///< Of a multiprocessor, for all its blocks.
-  int smRegisters;      ///< Of 32 bits.
+  int blockSharedBytes; ///< The most that one block may have.
+  int smSharedBytes;    ///< For all blocks of a multiprocessor.
+  int smRegisters;      ///< Registers of 32 bits.
   int smThreads;
   int smBlocks;
   int blockThreads;
-  /// Of a common product: kernels that have a block on each are made for so
-  /// many, and are right on any number.
+  /// Multiprocessors of a common product: kernels that have a block on each are
+  /// made for so many, and are right on any number.
   int multiprocessors;
 
   /// Code for this architecture runs on no other: it may use instructions that
@@ -78,9 +79,9 @@ std::string gpuNames();
 struct GpuProduct {
   const char *name;      ///< "h200".
   const char *gpu;       ///< The name of its GpuSpec.
-  uint64_t memoryBytes;  ///< That the driver says there is.
+  uint64_t memoryBytes;  ///< Its memory as the driver counts it.
   double bandwidth;      ///< Bytes a second of its memory, of the data sheet.
-  double readShare;      ///< Of that bandwidth, what reads reach.
+  double readShare;      ///< The part of that bandwidth that reads reach.
   const char *shareFrom; ///< Who says so.
 };
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As with the driver, nothing is needed to build: types and numbers of nccl.h
+// NCCL is not needed to build, like the driver: types and numbers of nccl.h
 // that are used stand here.
 //
 //===----------------------------------------------------------------------===//

@@ -24,7 +24,8 @@
 
 namespace llamac {
 
-/// Of every kernel. Multiply-adds are written as such (fma() of ptx.cuh).
+/// Options that every kernel is compiled with. Multiply-adds are written as
+/// such (fma() of ptx.cuh).
 static constexpr const char *kernelOptions[] = {
     "--minimal",    "-default-device",    "--std=c++20",
     "--fmad=false", "--ptxas-options=-v", "--ptxas-options=--warn-on-spills"};

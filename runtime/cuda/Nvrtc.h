@@ -31,7 +31,7 @@ struct SourceHeader {
 };
 
 struct CudaSource {
-  std::string name; ///< Of the file, in messages.
+  std::string name; ///< The file's name in messages.
   std::string text;
   std::vector<SourceHeader> headers;
 };
@@ -43,7 +43,7 @@ std::string cubinKey(const CudaSource &source, const std::string &architecture,
 
 struct Cubin {
   std::string image; ///< An ELF file for the architecture.
-  std::string log;   ///< What NVRTC and ptxas printed.
+  std::string log;   ///< The output of NVRTC and ptxas.
 };
 
 class Nvrtc {
