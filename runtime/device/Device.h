@@ -86,18 +86,19 @@ public:
   virtual void finish() {}
 };
 
-/// What the operands of a plan's programs point at; it outlives them.
+/// The memory that the operands of a plan's programs point at; it outlives
+/// them.
 struct ProgramBindings {
-  void *arena = nullptr;         ///< As many bytes as the largest program's.
-  std::vector<void *> weights;   ///< By the plan's number.
+  void *arena = nullptr;         ///< The largest program's bytes.
+  std::vector<void *> weights;   ///< Numbered as in the plan.
   std::vector<void *> kv;        ///< The pool of each layer.
-  std::vector<void *> inputs;    ///< By schema::InputRole.
-  uint64_t pageTableBytes = 0;   ///< Of the table of one group.
-  std::vector<void *> constants; ///< By section number; null for others.
+  std::vector<void *> inputs;    ///< Numbered by schema::InputRole.
+  uint64_t pageTableBytes = 0;   ///< Size of the table of one group.
+  std::vector<void *> constants; ///< Numbered by section; null for others.
   void *counters = nullptr;      ///< The plan's counterBytes bytes, zero.
   void *exchange = nullptr;      ///< The rank's area; null for one rank.
-  /// By the offset of its operand, the table of the addresses of that byte in
-  /// the areas of all ranks.
+  /// Tables of the addresses of one byte in the areas of all ranks, each by the
+  /// byte's offset, which is that of its operand.
   std::map<uint64_t, void *> peers;
   /// Where programs wait for those of other ranks (RankLink::Waits); else null.
   RankExchange *ranks = nullptr;
@@ -122,8 +123,8 @@ constexpr uint64_t inputRowBytes(schema::InputRole role) {
              : sizeof(int32_t);
 }
 
-/// What `launch` reads of all ranks, and so begins once all have done those
-/// before it; null for most.
+/// The operand by which `launch` reads from all ranks, and so begins once all
+/// have done the launches before it; null for most.
 const schema::Operand *peersOf(const schema::LaunchT &launch);
 
 /// Whether `launch` only samples tokens.
@@ -182,8 +183,8 @@ public:
     return run(shape, [] {});
   }
 
-  /// The same, one launch after the other; seconds that each took, 0 for one
-  /// that has nothing to do.
+  /// Runs the step one launch after the other. Returns the seconds that each
+  /// took, 0 for one that has nothing to do.
   virtual absl::StatusOr<std::vector<double>> runTimed(const StepShape &shape);
 
   /// Runs launch number `launch` alone and waits for it. All launches in order
@@ -264,7 +265,7 @@ public:
 struct DeviceMemory {
   uint64_t free = 0;
   uint64_t total = 0;
-  uint64_t taken = 0; ///< By buffers of this process, each as reservedBytes().
+  uint64_t taken = 0; ///< reservedBytes() of all buffers of this process.
 };
 
 /// Bytes of reserved memory for a buffer of `size` bytes.
@@ -282,7 +283,7 @@ struct DeviceLimits {
   double f32Operations = 0;
 };
 
-/// What memory is allocated for.
+/// The use that memory is allocated for.
 enum class MemoryUse {
   Sparse, ///< Zeros; where it is the host's, taken as it is first written.
   Dense,  ///< Zeros that are all used: of large pages where possible.
@@ -294,7 +295,7 @@ enum class MemoryUse {
 enum class RankLink {
   Lockstep, ///< In their memory; each launch runs on all ranks before the next.
   Waits,    ///< In their memory; ranks run at the same time and wait there.
-  Gathers,  ///< The same, and the device brings it to memory of its own.
+  Gathers,  ///< Like Waits, and the device brings it to memory of its own.
 };
 
 /// How devices become those of the ranks of a plan, where they gather what
@@ -303,7 +304,7 @@ class RankCommunicator {
 public:
   virtual ~RankCommunicator();
 
-  /// By which all of them find each other.
+  /// A new id, by which all ranks find each other.
   virtual absl::StatusOr<std::vector<uint8_t>> newId() = 0;
 
   /// Makes it the device of rank `rank` of `ranks`; returns once all have
@@ -312,12 +313,12 @@ public:
                             int ranks) = 0;
 };
 
-/// What a device knows of itself.
+/// Properties that a device states of itself.
 struct DeviceDescription {
   std::string name; ///< For people: "cpu, 8 threads".
   int threads = 1;  ///< Threads of the host that it keeps busy.
-  /// What decides the bits of its results beside the code of a plan and the
-  /// level of that; empty for its identity().
+  /// Names all that decides the bits of its results beside the code of a plan
+  /// and the level of that; empty for its identity().
   std::string arithmetic = {};
   RankLink rankLink = RankLink::Lockstep;
 };
@@ -331,7 +332,7 @@ public:
   const std::string &describe() const { return description.name; }
   int threads() const { return description.threads; }
 
-  /// What decides the speed of the kernels of `plan` on this device, as a text:
+  /// Names all that decides the speed of the kernels of `plan` on this device:
   /// the key of its tunings.
   virtual std::string identity(const schema::PlanT &plan) const {
     return describe();

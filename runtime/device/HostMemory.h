@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What devices share that run on the host's cores: an address is a pointer.
+// Memory and base of devices that run on the host's cores: an address is a
+// pointer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ allocateHostMemory(uint64_t size, MemoryUse use = MemoryUse::Sparse);
 std::unique_ptr<Upload>
 newHostUpload(std::function<void(absl::Span<uint8_t>)> sent = {});
 
-/// What all devices that run on the host's cores do alike.
+/// The base of all devices that run on the host's cores.
 class HostDevice : public Device {
 public:
   absl::StatusOr<std::unique_ptr<Buffer>>

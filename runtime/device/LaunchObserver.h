@@ -29,7 +29,7 @@
 
 namespace llamac {
 
-/// What the operands of a program's launches point at while a step runs. An
+/// The memory that operands of a program's launches have while a step runs. An
 /// operand of kind arena, kv or input has memory here; others are an internal
 /// error, as are bytes outside the memory.
 class StepMemory {

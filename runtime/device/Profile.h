@@ -23,7 +23,7 @@ struct TimedStep {
   size_t program = 0;
   StepShape shape;
   int64_t context = 0; ///< Tokens of its sequences after it, all together.
-  int64_t keys = 0;    ///< That its rows see, all together.
+  int64_t keys = 0;    ///< Keys that its rows see, all together.
   double start = 0;    ///< In seconds, since any one time.
   absl::Span<const double> seconds = {};
 };
@@ -31,7 +31,7 @@ struct TimedStep {
 /// The launches of one kernel.
 struct KernelSum {
   std::string kernel;
-  std::string family = {}; ///< Of the kernel; empty for the sum of all.
+  std::string family = {}; ///< Empty for the sum of all.
   int64_t launches = 0;
   double seconds = 0, bytes = 0, operations = 0;
 };
@@ -52,8 +52,8 @@ public:
   /// bytes and operations a second, and their shares of `limits` where known.
   std::string table(const std::optional<DeviceLimits> &limits) const;
 
-  /// The same launches one by one as Chrome's trace format has them: a complete
-  /// event each, in microseconds.
+  /// All launches one by one in Chrome's trace format: a complete event each,
+  /// in microseconds.
   std::string trace() const;
 
 private:
