@@ -40,12 +40,12 @@ openPlan(absl::string_view path, const ModelOptions &options);
 /// Copies share what they have.
 class LoadedPlan {
 public:
-  /// What a rank has.
+  /// A rank's device, with the code and memory that the plan has on it.
   struct Rank {
     std::shared_ptr<Device> device;
     std::shared_ptr<LoadedCode> code;
-    std::vector<std::shared_ptr<Buffer>> weights; ///< By the plan's number.
-    /// By section; null for those of another kind.
+    std::vector<std::shared_ptr<Buffer>> weights; ///< Numbered as in the plan.
+    /// Numbered by section; null for those of another kind.
     std::vector<std::shared_ptr<Buffer>> constants;
     /// The input Rank of its programs; null for the only rank.
     std::shared_ptr<Buffer> number;
@@ -56,8 +56,8 @@ public:
   static absl::StatusOr<LoadedPlan>
   start(std::shared_ptr<const PlanReader> plan, const ModelOptions &options);
 
-  /// The same on `devices`, by rank. Memory error where the system gives too
-  /// few threads for ranks that wait for each other.
+  /// Takes `devices`, by rank, for the plan. Memory error where the system
+  /// gives too few threads for ranks that wait for each other.
   static absl::StatusOr<LoadedPlan>
   create(std::shared_ptr<const PlanReader> plan,
          std::vector<std::shared_ptr<Device>> devices);
@@ -100,10 +100,11 @@ public:
   std::string identity() const;
   std::string arithmetic() const;
 
-  /// Of this process.
+  /// Host threads that the devices of this process keep busy.
   int threads() const;
 
-  /// Of the device that has the least; none where the host's memory is used.
+  /// The memory of the device that has the least; none where the host's memory
+  /// is used.
   absl::StatusOr<std::optional<DeviceMemory>> memory() const;
 
   /// The first error of Device::check().
@@ -132,8 +133,8 @@ private:
   std::string ofAll(const std::string &one) const;
 
   std::shared_ptr<const PlanReader> plan;
-  std::vector<Rank> ofRanks; ///< Of this process.
-  /// Of ranks that wait for each other; null for one, or in lockstep.
+  std::vector<Rank> ofRanks; ///< The ranks of this process.
+  /// Threads of ranks that wait for each other; null for one, or in lockstep.
   std::shared_ptr<RankThreads> together;
   bool pagesAreShared = false;
   RankWorld *processes = nullptr;

@@ -39,7 +39,7 @@ static uint64_t poolsBytes(const schema::KvLayoutT &kv, int64_t limit) {
   return bytes;
 }
 
-/// Of the cache for a context of `pages` pages.
+/// Bytes of the cache for a context of `pages` pages.
 static uint64_t contextBytes(schema::KvLayoutT kv, int64_t pages) {
   for (schema::KvGroup &group : kv.groups)
     group = schema::KvGroup(group.window(), std::min(group.pages(), pages));
@@ -103,8 +103,8 @@ MemoryNeeds memoryNeeds(const PlanReader &reader) {
   return needs;
 }
 
-/// What the weights would take if the matrices were of `type`, as far as that
-/// makes them smaller.
+/// Bytes that the weights would take if the matrices were of `type`, as far as
+/// that makes them smaller.
 static uint64_t weightBytesAs(const schema::PlanT &plan,
                               schema::DataType type) {
   uint64_t bytes = 0;

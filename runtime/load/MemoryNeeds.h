@@ -29,10 +29,10 @@ struct MemoryNeeds {
   uint64_t weights = 0;
   uint64_t kv = 0; ///< With as many pages as all sequences can use.
   uint64_t arena = 0;
-  uint64_t inputs = 0;    ///< Of a step, page tables included.
-  uint64_t counters = 0;  ///< By which blocks of a kernel wait for each other.
-  uint64_t exchange = 0;  ///< What a rank has for the others to read.
-  uint64_t gathered = 0;  ///< What a GPU has of all ranks.
+  uint64_t inputs = 0;    ///< Inputs of a step, page tables included.
+  uint64_t counters = 0;  ///< Blocks of a kernel wait for each other by these.
+  uint64_t exchange = 0;  ///< The rank's area, which the others read.
+  uint64_t gathered = 0;  ///< A GPU's GatherLayout of the parts of all ranks.
   uint64_t constants = 0; ///< Sections of a plan file.
 
   /// All but weights and cache.
@@ -42,7 +42,7 @@ struct MemoryNeeds {
   uint64_t total() const { return weights + kv + rest(); }
 };
 
-/// Of a plan without its sections, which may be none yet.
+/// Needs of a plan without its sections, which may be none yet.
 MemoryNeeds memoryNeeds(const schema::PlanT &plan);
 MemoryNeeds memoryNeeds(const PlanReader &plan);
 
@@ -57,9 +57,9 @@ int64_t kvPagesWithin(const schema::PlanT &plan, uint64_t bytes);
 /// of 256 tokens takes.
 int64_t leastKvPages(const schema::PlanT &plan);
 
-/// What to compile with so that `free` bytes will do for `plan`, which needs
-/// more: "compile with -c 4096, which would fit". Where `ranks` is not 0, so
-/// many would do too. `sequences` have pages for a whole context each; 0 for
+/// Says what to compile with so that `free` bytes will do for `plan`, which
+/// needs more: "compile with -c 4096, which would fit". Where `ranks` is not 0,
+/// so many would do too. `sequences` have pages for a whole context each; 0 for
 /// all of the plan.
 std::string memoryAdvice(const schema::PlanT &plan, const MemoryNeeds &needs,
                          uint64_t free, int64_t ranks = 0,

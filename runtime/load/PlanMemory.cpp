@@ -58,7 +58,7 @@ std::map<uint64_t, void *> PeerTables::addresses() const {
 
 absl::Status PlanMemory::allocateExchange() {
   const uint64_t bytes = plan.manifest().exchangeBytes;
-  std::vector<void *> starts; // By rank.
+  std::vector<void *> starts; // Numbered by rank.
   const RankWorld *world = plan.world();
   if (world && plan.device().rankLink() != RankLink::Gathers) {
     const bool copies = plan.copiesExchanges() || !world->isOneMachine();

@@ -26,22 +26,23 @@ class FollowerMemory;
 /// of an operand, a table in the rank's memory.
 class PeerTables {
 public:
-  /// Of all programs of `plan`; none where `device` gathers what they read.
-  /// `areas` are those of all ranks, as `device` sees them.
+  /// The tables of all programs of `plan`; none where `device` gathers what
+  /// they read. `areas` are those of all ranks, as `device` sees them.
   static absl::StatusOr<PeerTables> create(const schema::PlanT &plan,
                                            Device &device,
                                            absl::Span<void *const> areas);
 
-  /// As ProgramBindings::peers.
+  /// The value of ProgramBindings::peers.
   std::map<uint64_t, void *> addresses() const;
 
 private:
   std::map<uint64_t, std::unique_ptr<Buffer>> tables;
 };
 
-/// What the programs of a plan are bound to beside its weights: an arena, pools
-/// of the cache, inputs, counters and exchange areas, on each rank of this
-/// process. Where others are processes, rank 0 has them do what is done here.
+/// The memory that the programs of a plan are bound to beside its weights: an
+/// arena, pools of the cache, inputs, counters and exchange areas, on each rank
+/// of this process. Where others are processes, rank 0 has them do what is done
+/// here.
 class PlanMemory final : public StepMemory {
 public:
   /// All but the pools. Where ranks are processes, rank 0 says in `areas` where
@@ -72,7 +73,7 @@ public:
   /// Writes bytes of the buffer of all inputs.
   absl::Status writeInputs(uint64_t offset, absl::Span<const uint8_t> bytes);
 
-  // Of the first rank of this process.
+  // Buffers of the first rank of this process.
   Buffer &inputBuffer() const { return *ofRanks.front().inputs; }
   Buffer &pool(size_t layer) const { return *ofRanks.front().pools[layer]; }
   /// Bytes of the pools of all layers.
@@ -95,7 +96,7 @@ private:
     std::unique_ptr<Buffer> arena, counters, inputs;
     /// Null where it is that of `processes`.
     std::unique_ptr<Buffer> exchange;
-    std::vector<std::unique_ptr<Buffer>> pools; ///< By layer.
+    std::vector<std::unique_ptr<Buffer>> pools; ///< Numbered by layer.
     PeerTables peers;
   };
   struct Place {
@@ -114,8 +115,8 @@ private:
   StepInputs stepInputs;
   SharedFile areas;
   std::unique_ptr<ProcessExchange> processes; ///< The areas of processes.
-  std::vector<Rank> ofRanks;                  ///< Of this process.
-  std::unique_ptr<FollowerMemory> followers;  ///< Of a RankTeam; else null.
+  std::vector<Rank> ofRanks;                  ///< The ranks of this process.
+  std::unique_ptr<FollowerMemory> followers;  ///< Null without a RankTeam.
   std::vector<std::unique_ptr<PreparedProgram>> programs;
 };
 

@@ -44,7 +44,8 @@ private:
   void endOnError(const absl::Status &status);
 
   RankWorld &world;
-  // By their numbers. What is declared last is freed first.
+  // Both have the numbers that rank 0 gave. Memories come last and so are freed
+  // before their plans.
   std::map<uint32_t, std::unique_ptr<LoadedPlan>> plans;
   std::map<uint32_t, std::unique_ptr<PlanMemory>> memories;
 };

@@ -19,7 +19,7 @@ namespace llamac {
 /// done. Errors of what is answered go there; others end the process.
 void followRanks(RankWorld &world);
 
-/// Of the program or library that this is part of.
+/// The build id of the program or library that this is part of.
 std::string buildOfRanks();
 
 } // namespace llamac

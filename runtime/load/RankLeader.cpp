@@ -36,7 +36,7 @@ template <typename Call> static void post(RankWorld &world, Call call) {
   world.post(packMessage(message));
 }
 
-/// The same, sent at once, and to be answered.
+/// Sends `call` at once; it is to be answered.
 template <typename Call> static void ask(RankWorld &world, Call call) {
   const std::lock_guard<std::mutex> lock(world.turn());
   post(world, std::move(call));

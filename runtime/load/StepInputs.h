@@ -42,8 +42,8 @@ public:
   }
   uint64_t rowBytes() const { return offset(schema::InputRole::PageTable); }
 
-  /// By schema::InputRole, in a buffer at `start`; null for the number of the
-  /// rank, which is elsewhere.
+  /// Where each schema::InputRole has its input, in a buffer at `start`; null
+  /// for the number of the rank, which is elsewhere.
   std::vector<void *> addresses(void *start) const;
 
 private:
