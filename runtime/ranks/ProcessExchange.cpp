@@ -69,7 +69,7 @@ private:
   const uint64_t stride;
   const int file;
   uint8_t *const map;
-  EventCount *const arrivals; ///< By rank.
+  EventCount *const arrivals; ///< Numbered by rank.
   uint32_t met = 0;
 };
 
@@ -145,7 +145,7 @@ private:
   const RankWorld &world;
   const uint64_t stride;
   const std::unique_ptr<Buffer> areas;
-  std::vector<mpi::Request> in, out; ///< Of an exchange, by rank.
+  std::vector<mpi::Request> in, out; ///< Messages of an exchange, by rank.
 };
 
 } // namespace

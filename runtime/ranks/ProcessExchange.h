@@ -26,7 +26,7 @@ public:
 /// A file without a name, in memory, that the processes of a machine map.
 struct SharedFile {
   int process = 0;
-  int descriptor = -1; ///< Of that process.
+  int descriptor = -1; ///< The file's, in that process.
 };
 
 /// Areas of `size` bytes in one file that all processes map: nothing is copied.

@@ -34,7 +34,7 @@
 
 namespace llamac {
 
-// Of messages; those of exchanges have another.
+// The tag of messages; exchanges have another.
 static constexpr int messageTag = 1;
 
 //===----------------------------------------------------------------------===//
@@ -55,7 +55,7 @@ static void put(int board, off_t at, const auto &value) {
   (void)ignored;
 }
 
-/// What a board has at `at`; 0 where nothing was written.
+/// The value that a board has at `at`; 0 where nothing was written.
 template <typename Value> static Value get(int board, off_t at) {
   Value value = 0;
   return pread(board, &value, sizeof value, at) == sizeof value ? value : 0;
@@ -235,13 +235,13 @@ void RankWorld::answer(absl::Span<const uint8_t> message) { send(0, message); }
 
 namespace {
 
-/// What ranks tell each other first.
+/// Facts of a process, which ranks tell each other first.
 struct Process {
   int32_t id = 0;
-  char boot[40] = {};       ///< Of the kernel.
+  char boot[40] = {};       ///< The kernel's boot id.
   uint64_t processList = 0; ///< The namespace of its number.
   int32_t board = -1;       ///< Its descriptor; of rank 0.
-  bool allAreHere = true;   ///< As rank 0 knows it.
+  bool allAreHere = true;   ///< False once rank 0 knows of one elsewhere.
 };
 
 } // namespace

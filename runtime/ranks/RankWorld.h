@@ -39,7 +39,8 @@ public:
   /// not return before all ranks are there. Device error where MPI fails.
   static absl::StatusOr<std::unique_ptr<RankWorld>> ofLaunch();
 
-  /// Of a process that mpirun has started among others; -1 for one alone.
+  /// The rank of a process that mpirun has started among others; -1 for one
+  /// alone.
   static int launchedRank();
 
   RankWorld(const RankWorld &) = delete;
@@ -51,7 +52,7 @@ public:
 
   int rank() const { return number; }
   int size() const { return count; }
-  /// Of the processes on this machine.
+  /// The number of this process among those on this machine.
   static int localRank();
   const mpi::Library &mpi() const { return *library; }
 
@@ -76,10 +77,10 @@ public:
   /// says no more.
   [[noreturn]] void end(ExitCode code, const std::string &message) const;
 
-  /// The same where `rank` has not come.
+  /// Ends the process since `rank` has not come.
   [[noreturn]] void endWithout(int rank) const;
 
-  /// The same where a message of `rank` makes no sense.
+  /// Ends the process since a message of `rank` makes no sense.
   [[noreturn]] void endBecauseOf(int rank) const;
 
   //===--- Rank 0, under a lock of turn() -------------------------------===//
