@@ -29,8 +29,8 @@ struct Engine::Row {
   int32_t token;
   int32_t position;
   bool isOutput;
-  SamplingParams params; ///< Of the token that follows an output row.
-  size_t item;           ///< Of the batch.
+  SamplingParams params; ///< For the token that follows an output row.
+  size_t item;           ///< The number of its item in the batch.
   int64_t index;         ///< In the item's tokens.
 };
 
@@ -260,7 +260,7 @@ int64_t Engine::mostTokens() const {
   return std::min(shared->context(), cache->mostTokens());
 }
 
-/// As the cache knows them.
+/// The growths by slot, by which the cache knows a sequence.
 std::vector<Growth>
 Engine::slotsOf(absl::Span<const SequenceGrowth> growths) const {
   std::vector<Growth> slots;
@@ -373,7 +373,7 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
     items.push_back({item.sequence, item.tokens,
                      item.sampler ? OutputRows::Last : OutputRows::None,
                      item.kind});
-  // What is refused or fails takes no random number.
+  // A batch that is refused or fails takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
   if (std::ranges::any_of(batch, isOnDevice))
@@ -415,7 +415,7 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const int64_t mostOfPrompts = programsOfPlan[promptProgram()]->maxRows;
   std::vector<Row> rows;
   int64_t outputs = 0;
-  RowKind kind = RowKind::Decode; // Of the rows; Prompt, where some are.
+  RowKind kind = RowKind::Decode; // Prompt where some of `rows` are.
   const auto runRows = [&]() -> absl::Status {
     if (!rows.empty())
       LLAMAC_RETURN_IF_ERROR(

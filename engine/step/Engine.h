@@ -92,8 +92,8 @@ struct SequenceTokens {
   RowKind kind = RowKind::Prompt;
 };
 
-/// The same, with the sampler of the token that follows the last one; null for
-/// a part of a prompt, behind which none is sampled.
+/// Tokens of a step whose `sampler` samples the one that follows the last; null
+/// for a part of a prompt, behind which none is sampled.
 struct SampledTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
@@ -153,7 +153,7 @@ public:
   /// was made.
   double programSeconds() const { return secondsInPrograms; }
 
-  /// What the programs are bound to.
+  /// The memory that the programs are bound to.
   const PlanMemory &stepMemory() const { return *memory; }
 
   /// An empty sequence. Memory error when as many are in use as the model was
@@ -174,7 +174,7 @@ public:
   /// the pools of the cache have. Errors: those of PrefixCache::save().
   absl::Status savePrefixes();
 
-  /// What is kept; null where nothing ever is.
+  /// The cache of prefixes; null where none is ever kept.
   const PrefixCache *prefixes() const { return prefixCache.get(); }
 
   /// Usage error for an id outside the vocabulary.
@@ -204,7 +204,8 @@ public:
   bool mayHaveRoom(absl::Span<const SequenceGrowth> growths,
                    absl::Span<const int32_t> prompt, int64_t tokens) const;
 
-  /// As long as it stays, what found no room finds none (KvCache).
+  /// While this number stays, a sequence that found no room finds none
+  /// (KvCache).
   int64_t releases() const { return cache->releases(); }
 
   /// Appends the tokens of each item (all of different sequences) and gives
@@ -225,12 +226,12 @@ public:
   /// for where another sequence has the page that would be written next.
   int64_t truncate(Sequence &sequence, int64_t tokens);
 
-  /// As step(); gives the token that follows each item, -1 for one without a
-  /// sampler. An accuracy error is that of its item alone, whose sequence then
-  /// needs a truncate(). The device samples where the plan does and the sampler
-  /// asks for no more, else the host, on all threads of the device: one seed
-  /// gives the same tokens, unless a uniform is within rounding of the border
-  /// between two.
+  /// Runs a step(), and gives the token that follows each item, -1 for one
+  /// without a sampler. An accuracy error is that of its item alone, whose
+  /// sequence then needs a truncate(). The device samples where the plan does
+  /// and the sampler asks for no more, else the host, on all threads of the
+  /// device: one seed gives the same tokens, unless a uniform is within
+  /// rounding of the border between two.
   absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
   sample(absl::Span<const SampledTokens> batch);
 
@@ -307,7 +308,8 @@ private:
   Profile *profile = nullptr; ///< See setProfile().
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<PageMemory> pageMemory;
-  std::unique_ptr<PrefixCache> prefixCache; ///< Of its pages.
+  /// Keeps pages of `cache`; null where no prefix is ever kept.
+  std::unique_ptr<PrefixCache> prefixCache;
   std::unique_ptr<PlanMemory> memory;
   double secondsInPrograms = 0;
   std::vector<uint8_t> resultStaging;

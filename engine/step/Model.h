@@ -57,7 +57,7 @@ public:
   const std::string &path() const { return planReader()->path(); }
   const ModelConfig &config() const { return modelConfig; }
 
-  /// Of all that decides the bits of its results, for people to read: equal
+  /// Names all that decides the bits of its results, for people to read: equal
   /// texts mean equal bits.
   std::string identity() const;
 
@@ -77,7 +77,7 @@ public:
   /// Its plan on the devices of all ranks.
   const LoadedPlan &loaded() const { return onDevices; }
 
-  /// Of the first rank.
+  /// The device of the first rank, and the code that is loaded on it.
   Device &device() const { return onDevices.device(); }
   LoadedCode &code() const { return onDevices.code(); }
 
@@ -105,12 +105,12 @@ public:
 
   const LoadTimes &loadTimes() const { return times; }
 
-  /// The same model, its weights shared, with the kernels of `plan`, which is
+  /// This model, its weights shared, with the kernels of `plan`, which is
   /// its own plan with other configs. Errors: those of the device.
   absl::StatusOr<std::shared_ptr<const Model>>
   withPlan(std::shared_ptr<const PlanReader> plan) const;
 
-  /// The same as compiled: without what was tuned.
+  /// This model as it was compiled: without tuned configs.
   absl::StatusOr<std::shared_ptr<const Model>> asCompiled() const {
     return withPlan(compiled);
   }
@@ -127,7 +127,8 @@ private:
   ModelConfig modelConfig;
   std::optional<uint64_t> randomWeights; ///< Their seed.
   std::shared_ptr<const Tokenizer> text;
-  std::shared_ptr<GrammarCompiler> grammarCompiler; ///< Of `text`.
+  /// Compiles for the tokens of `text`.
+  std::shared_ptr<GrammarCompiler> grammarCompiler;
   LoadTimes times;
 };
 

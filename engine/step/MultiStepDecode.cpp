@@ -69,15 +69,16 @@ private:
   StepShape shape;
   size_t program;
   std::vector<int64_t> starts; ///< Lengths before the first step, by item.
-  /// As of the queued steps; the batch's samplers are as of the taken ones.
+  /// The samplers' streams after the queued steps; the batch's samplers
+  /// themselves are where the taken ones left them.
   std::vector<ParamStream> streams;
   bool isGreedy = true;
   int64_t queued = 0, taken = 0; ///< Steps.
   int64_t paramSteps = 0;        ///< Steps whose params are on the device.
-  int64_t lastRunSteps = 0;      ///< Of the run queued last.
+  int64_t lastRunSteps = 0;      ///< Steps of the run queued last.
   size_t runs = 0;               ///< In flight.
   std::vector<int32_t> fetched;  ///< Tokens of a run, step by step.
-  size_t given = 0;              ///< Of them, taken.
+  size_t given = 0;              ///< Tokens of `fetched` that were taken.
   std::vector<int32_t> tokens;
 };
 
@@ -107,7 +108,7 @@ absl::Status Engine::InFlightSteps::fill(int64_t steps) {
     absl::Status status = reservePages(count);
     if (exitCode(status) == ExitCode::Memory && count > 1)
       status = reservePages(count = 1);
-    // Those in flight may end the sequences.
+    // Steps in flight may end the sequences.
     if (exitCode(status) == ExitCode::Memory && queued != taken)
       return absl::OkStatus();
     LLAMAC_RETURN_IF_ERROR(status);
