@@ -131,9 +131,6 @@ COMMENTS = {
     (*CPP, ".cu", ".def", ".fbs", ".js", ".mlir", ".td"): re.compile(r"(.*?)//[/<]*(?!\S)\s?(.*)"),
     (".py", ".sh", ".cmake", ".txt", ".toml", ".yaml"): re.compile(r'(|.*?\s)(?:#(?!\S)\s?|""")(.*)'),
 }
-# Folders whose comments are still to be rewritten: this list may only shrink.
-FRAGMENTS_REMAIN = (
-    )
 
 
 def tracked_files(*suffixes):
@@ -247,7 +244,7 @@ def fragments(path, text):
     """Comments in `text`, the file `path`, that begin as no sentence does: paragraphs
     of blocks, comments behind code, and docstrings."""
     forms = [form for suffixes, form in COMMENTS.items() if path.endswith(suffixes)]
-    if not forms or any(is_within(path, folder) for folder in FRAGMENTS_REMAIN):
+    if not forms:
         return []
     found, block = [], None
     for number, line in enumerate(text.splitlines(), 1):
@@ -556,7 +553,6 @@ class Comments(LintTest):
             ("ir/A.h", 'auto url = "https://That";'),
             ("bench/a.py", "# A block's size.\nSIZE = 2  # Bytes."),
             ("docs/a.md", "# What it is"),
-            (f"{FRAGMENTS_REMAIN[0]}/A.h", "// Of a folder that is not done."),
         ]:
             with self.subTest(path=path, text=text):
                 self.assertEqual(fragments(path, text), [])
