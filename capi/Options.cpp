@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -221,9 +222,9 @@ static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
 #undef ROW
 };
 
-/// `text`, for as long as the library lives.
-static const char *kept(std::string text) {
-  return (new std::string(std::move(text)))->c_str();
+/// A copy of `text` for as long as the library lives.
+static const char *kept(const std::string &text) {
+  return strdup(text.c_str());
 }
 
 template <typename Target>
