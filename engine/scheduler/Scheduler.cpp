@@ -369,6 +369,16 @@ void Scheduler::countStep(int64_t rows) {
 }
 
 /// A step that began at `start`.
+/// Whether `status` of a step means that the device can run no other.
+bool Scheduler::isLost(const absl::Status &status) const {
+  return exitCode(status) == ExitCode::Device && !model().loaded().check().ok();
+}
+
+void Scheduler::lose(const absl::Status &status) {
+  lost = status;
+  failAll(lost);
+}
+
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
   Profile profile(model().plan());
@@ -400,11 +410,8 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     else if (batch.items[i].sampler)
       take(*batch.jobs[i], (*sampled)[i]);
   }
-  if (!files.ok() || (exitCode(sampled.status()) == ExitCode::Device &&
-                      !model().loaded().check().ok())) {
-    lost = sampled.status();
-    failAll(lost);
-  }
+  if (!files.ok() || isLost(sampled.status()))
+    lose(sampled.status());
   const double seconds = steadySeconds() - start;
   total.stepSeconds += seconds;
   if (!isTimed) {
@@ -456,6 +463,13 @@ bool Scheduler::runQueued(Batch &batch,
     end(*job, *job->answer.ended(), std::move(part));
   if (status.ok())
     return true;
+  if (exitCode(status) == ExitCode::Device) {
+    while (!running.empty())
+      finish(running.front(), status);
+    if (isLost(status))
+      lose(status);
+    return true;
+  }
   dropFailedStep();
   if (!ended.empty())
     return true;

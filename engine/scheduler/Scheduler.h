@@ -174,6 +174,8 @@ private:
   void dropFailedStep();
   Batch chooseRows();
   void countStep(int64_t rows);
+  bool isLost(const absl::Status &status) const;
+  void lose(const absl::Status &status);
   void run(double start, absl::FunctionRef<bool()> isInterrupted);
   bool runQueued(Batch &batch, absl::FunctionRef<bool()> isInterrupted);
   void take(Job &job, const absl::StatusOr<int32_t> &token);
