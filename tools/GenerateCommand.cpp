@@ -65,20 +65,14 @@ Hash hashOf(absl::string_view text) {
 
 /// A request, with what its answers have so far.
 struct Entry {
-  struct Answer {
-    std::string text;
-    std::vector<int32_t> tokens;
-    std::vector<TokenLogprobs> logprobs;
-  };
-
   json id;
   int64_t line;
   uint64_t bytes; ///< Bytes of the line.
   /// Hash of all that decides the answers, or of the wrong line.
   std::string mark;
   Request request;
-  std::vector<Answer> answers;
-  int left = 0; ///< Answers that have not ended.
+  std::vector<AnswerPart> answers; ///< The parts that have come.
+  int left = 0;                    ///< Answers that have not ended.
 };
 
 struct Summary {
@@ -387,12 +381,8 @@ absl::Status Generation::submit(const std::shared_ptr<Entry> &entry) {
 //===----------------------------------------------------------------------===//
 
 void Generation::take(Entry &entry, int number, const AnswerPart &part) {
-  Entry::Answer &answer = entry.answers[static_cast<size_t>(number)];
-  answer.text += part.text;
-  answer.tokens.insert(answer.tokens.end(), part.tokens.begin(),
-                       part.tokens.end());
-  answer.logprobs.insert(answer.logprobs.end(), part.logprobs.begin(),
-                         part.logprobs.end());
+  AnswerPart &answer = entry.answers[static_cast<size_t>(number)];
+  append(answer, part);
   if (!part.end)
     return;
   --open;
@@ -411,7 +401,7 @@ void Generation::take(Entry &entry, int number, const AnswerPart &part) {
 
 absl::Status Generation::writeAnswer(const Entry &entry, int number,
                                      const AnswerEnd &end) {
-  const Entry::Answer &answer = entry.answers[static_cast<size_t>(number)];
+  const AnswerPart &answer = entry.answers[static_cast<size_t>(number)];
   const SamplingOptions &sampling = entry.request.options.sampling;
   ++summary.answers;
   summary.promptTokens += end.promptTokens;

@@ -69,36 +69,28 @@ static double rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-namespace {
+static double decodeSeconds(const AnswerEnd &end) {
+  return end.seconds - end.firstTokenSeconds;
+}
 
-/// An answer, put together of its parts.
-struct WholeAnswer {
-  std::vector<int32_t> ids;
-  std::vector<TokenLogprobs> logprobs;
-  std::string text; ///< Only for JSON, which is printed at the end.
-  AnswerEnd end;
-
-  double decodeSeconds() const { return end.seconds - end.firstTokenSeconds; }
-  /// Steps of one token after the prompt; a stop id took one, too.
-  int64_t decodeSteps() const {
-    const auto count = static_cast<int64_t>(ids.size());
-    return std::max<int64_t>(count - (end.reason != StopReason::StopId), 0);
-  }
-};
-
-} // namespace
+/// Steps of one token after the prompt; a stop id took one, too.
+static int64_t decodeSteps(const AnswerPart &answer) {
+  const auto count = static_cast<int64_t>(answer.tokens.size());
+  return std::max<int64_t>(count - (answer.end->reason != StopReason::StopId),
+                           0);
+}
 
 /// One line for people.
-static void printTimes(double loadSeconds, const WholeAnswer &answer,
+static void printTimes(double loadSeconds, const AnswerPart &answer,
                        std::FILE *log) {
-  const AnswerEnd &end = answer.end;
+  const AnswerEnd &end = *answer.end;
   absl::FPrintF(log,
                 "load %.2f s, prompt %d tokens at %.1f tok/s, time to first "
                 "token %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
                 loadSeconds, end.promptTokens,
                 rate(end.promptTokens, end.firstTokenSeconds),
-                loadSeconds + end.firstTokenSeconds, answer.decodeSteps(),
-                rate(answer.decodeSteps(), answer.decodeSeconds()),
+                loadSeconds + end.firstTokenSeconds, decodeSteps(answer),
+                rate(decodeSteps(answer), decodeSeconds(end)),
                 stopReasonName(end.reason));
 }
 
@@ -125,27 +117,26 @@ static void printLogprobs(const Tokenizer *tokenizer,
 
 /// One JSON object for programs: the answer, its text unless ids are asked for,
 /// and the times.
-static std::string answerJson(double loadSeconds, const WholeAnswer &answer,
+static std::string answerJson(double loadSeconds, const AnswerPart &answer,
                               const RunOptions &options, bool asMessage,
                               const Tokenizer *tokenizer) {
-  const AnswerEnd &end = answer.end;
+  const AnswerEnd &end = *answer.end;
   nlohmann::ordered_json json;
   if (options.printIds)
-    json["ids"] = answer.ids;
+    json["ids"] = answer.tokens;
   else
     json["text"] = answer.text;
-  json.update(
-      {{"load_s", loadSeconds},
-       {"chat_template", asMessage},
-       {"prompt_tokens", end.promptTokens},
-       {"prefill_s", end.firstTokenSeconds},
-       {"prefill_tok_s", rate(end.promptTokens, end.firstTokenSeconds)},
-       {"first_token_s", loadSeconds + end.firstTokenSeconds},
-       {"generated_tokens", answer.ids.size()},
-       {"decode_s", answer.decodeSeconds()},
-       {"decode_tok_s", rate(answer.decodeSteps(), answer.decodeSeconds())},
-       {"stop", std::string(stopReasonName(end.reason))},
-       {"seed", end.seed}});
+  json.update({{"load_s", loadSeconds},
+               {"chat_template", asMessage},
+               {"prompt_tokens", end.promptTokens},
+               {"prefill_s", end.firstTokenSeconds},
+               {"prefill_tok_s", rate(end.promptTokens, end.firstTokenSeconds)},
+               {"first_token_s", loadSeconds + end.firstTokenSeconds},
+               {"generated_tokens", answer.tokens.size()},
+               {"decode_s", decodeSeconds(end)},
+               {"decode_tok_s", rate(decodeSteps(answer), decodeSeconds(end))},
+               {"stop", std::string(stopReasonName(end.reason))},
+               {"seed", end.seed}});
   if (options.request.options.sampling.logprobs >= 0)
     json["logprobs"] = logprobsJson(answer.logprobs, tokenizer);
   return jsonText(json);
@@ -225,26 +216,20 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
         compileGrammar(options, subject.path, subject.grammars));
   }
   const bool isRandom = sampling.temperature > 0;
-  WholeAnswer answer;
+  AnswerPart answer; // All parts.
   auto take = [&](const AnswerPart &part) -> absl::Status {
     if (!options.json && options.printIds)
       for (size_t i = 0; i < part.tokens.size(); ++i)
         LLAMAC_RETURN_IF_ERROR(writeOutput(
-            out, absl::StrCat(answer.ids.empty() && i == 0 ? "" : " ",
+            out, absl::StrCat(answer.tokens.empty() && i == 0 ? "" : " ",
                               part.tokens[i])));
     else if (!options.json && !part.text.empty())
       LLAMAC_RETURN_IF_ERROR(writeOutput(out, part.text));
-    answer.ids.insert(answer.ids.end(), part.tokens.begin(), part.tokens.end());
-    answer.logprobs.insert(answer.logprobs.end(), part.logprobs.begin(),
-                           part.logprobs.end());
-    if (options.json)
-      absl::StrAppend(&answer.text, part.text);
-    if (part.end)
-      answer.end = *part.end;
+    append(answer, part);
     return absl::OkStatus();
   };
   LLAMAC_RETURN_IF_ERROR(subject.answer(std::move(request), take));
-  LLAMAC_RETURN_IF_ERROR(answer.end.status);
+  LLAMAC_RETURN_IF_ERROR(answer.end->status);
   LLAMAC_RETURN_IF_ERROR(writeOutput(
       out, options.json ? answerJson(subject.loadSeconds, answer, options,
                                      asMessage, subject.tokenizer) +
@@ -255,7 +240,7 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
   if (options.quiet || options.json)
     return absl::OkStatus();
   if (isRandom)
-    absl::FPrintF(log, "seed %d\n", answer.end.seed);
+    absl::FPrintF(log, "seed %d\n", answer.end->seed);
   printTimes(subject.loadSeconds, answer, log);
   return absl::OkStatus();
 }

@@ -53,17 +53,10 @@ void AnswerStream::Mailbox::put(const AnswerPart &part) {
     const std::lock_guard lock(mutex);
     const auto same =
         std::ranges::find(parts, part.answer, &AnswerPart::answer);
-    if (same == parts.end()) {
+    if (same == parts.end())
       parts.push_back(part);
-    } else {
-      same->tokens.insert(same->tokens.end(), part.tokens.begin(),
-                          part.tokens.end());
-      same->text += part.text;
-      same->textBytes += part.textBytes;
-      same->logprobs.insert(same->logprobs.end(), part.logprobs.begin(),
-                            part.logprobs.end());
-      same->end = part.end;
-    }
+    else
+      append(*same, part);
   }
   changed.notify_all();
   if (onPart)

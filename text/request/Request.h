@@ -77,6 +77,16 @@ struct AnswerPart {
 };
 
 /// Is called in step(): must neither block nor throw, nor call the scheduler.
+/// Adds `part`, which comes next, to the parts of the same answer in `to`.
+inline void append(AnswerPart &to, const AnswerPart &part) {
+  to.tokens.insert(to.tokens.end(), part.tokens.begin(), part.tokens.end());
+  to.text += part.text;
+  to.textBytes += part.textBytes;
+  to.logprobs.insert(to.logprobs.end(), part.logprobs.begin(),
+                     part.logprobs.end());
+  to.end = part.end;
+}
+
 using AnswerCallback = std::function<void(const AnswerPart &)>;
 
 } // namespace llamac
