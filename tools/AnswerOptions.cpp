@@ -33,8 +33,9 @@ OptionField AnswerOptions::set(const NamedOption<Request> &option) {
 }
 
 void AnswerOptions::applyTo(Request &target) const {
+  Request source = request;
   for (const NamedOption<Request> *option : given)
-    copyOption(*option, request, target);
+    copyOption(*option, source, target);
 }
 
 /// The text of a small file.

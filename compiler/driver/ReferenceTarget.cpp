@@ -153,10 +153,6 @@ answerRequest(ReferenceTarget &target, const Request &request,
     return usageError(absl::StrCat(
         "context: the prompt makes ", promptTokens, " tokens, it holds ",
         context, "; shorten the prompt or give a larger --ctx-size"));
-  for (const int32_t id : request.prompt)
-    if (id >= vocab)
-      return usageError(absl::StrCat("tokens: expected ids from 0 to ",
-                                     vocab - 1, ", got ", id));
   LLAMAC_RETURN_IF_ERROR(
       checkGenerateOptions(request.options, request.wantsText, words));
   const std::vector<int32_t> stopIds = stopIdsOf(request.options, modelStops);

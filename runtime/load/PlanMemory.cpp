@@ -242,14 +242,17 @@ PlanMemory::read(const schema::Operand &operand, uint64_t offset, uint64_t size,
 
 absl::Status PlanMemory::write(const schema::Operand &operand, uint64_t offset,
                                absl::Span<const uint8_t> bytes) {
+  if (operand.kind() == schema::OperandKind::Input) {
+    LLAMAC_ASSIGN_OR_RETURN(const Place place, find(ofRanks.front(), operand,
+                                                    offset, bytes.size()));
+    return writeInputs(place.start, bytes);
+  }
+  if (followers)
+    return internalError(
+        "memory of ranks that are processes: expected inputs to be written");
   for (size_t i = 0; i < ofRanks.size(); ++i) {
     LLAMAC_ASSIGN_OR_RETURN(const Place place,
                             find(ofRanks[i], operand, offset, bytes.size()));
-    if (operand.kind() == schema::OperandKind::Input)
-      return writeInputs(place.start, bytes);
-    if (followers)
-      return internalError(
-          "memory of ranks that are processes: expected inputs to be written");
     LLAMAC_RETURN_IF_ERROR(
         plan.device(i).write(*place.buffer, place.start, bytes));
   }

@@ -207,9 +207,8 @@ absl::Status checkNumbers(Request &request) {
   return absl::OkStatus();
 }
 
-void copyOption(const NamedOption<Request> &option, const Request &from,
+void copyOption(const NamedOption<Request> &option, Request &from,
                 Request &to) {
-  Request source = from; // A field gives access to what it is of.
   std::visit(
       [](auto given, auto target) {
         if constexpr (std::is_same_v<decltype(given), decltype(target)>) {
@@ -221,7 +220,7 @@ void copyOption(const NamedOption<Request> &option, const Request &from,
             *target = *given;
         }
       },
-      option.field(source), option.field(to));
+      option.field(from), option.field(to));
 }
 
 } // namespace llamac

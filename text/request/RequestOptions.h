@@ -86,9 +86,8 @@ absl::Span<const NamedOption<Request>> requestOptions();
 /// option's range. Changes nothing; fields of options just could.
 absl::Status checkNumbers(Request &request);
 
-/// Gives `to` the value that `option` has in `from`.
-void copyOption(const NamedOption<Request> &option, const Request &from,
-                Request &to);
+/// Gives `to` the value that `option` has in `from`, which does not change.
+void copyOption(const NamedOption<Request> &option, Request &from, Request &to);
 
 } // namespace llamac
 
