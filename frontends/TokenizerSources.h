@@ -76,7 +76,7 @@ buildTokenizerModelBlob(const NamedText &model,
                         const ChatTemplates &templates = {});
 
 /// A Hugging Face tokenizer: byte-level BPE with the pre-tokenizers of
-/// SplitExpressions.h, or BPE of characters with bytes as a fallback.
+/// PreTokenizerExpressions.h, or BPE of characters with bytes as a fallback.
 struct HuggingFaceFiles {
   NamedText tokenizer; ///< tokenizer.json
   /// tokenizer_config.json: bos_token, eos_token, add_bos_token.

@@ -210,7 +210,7 @@ absl::StatusOr<TensorParts> findParts(absl::Span<const TensorSet> shards,
 
 // The dimension that `parts` partition a matrix along: rows (0) or columns (1).
 // They add up to the whole in one dimension only.
-static absl::StatusOr<int> findSplitDim(const TensorParts &parts,
+static absl::StatusOr<int> findPartsDim(const TensorParts &parts,
                                         const ExpectedWeight &expected) {
   const uint64_t whole[] = {static_cast<uint64_t>(expected.rows),
                             static_cast<uint64_t>(expected.cols)};
@@ -253,14 +253,14 @@ static absl::Status addWeight(const ExpectedWeight &expected,
   if (expected.isVector) {
     source.parts.resize(1); // Every shard has the whole.
   } else {
-    LLAMAC_ASSIGN_OR_RETURN(source.splitDim, findSplitDim(parts, expected));
+    LLAMAC_ASSIGN_OR_RETURN(source.partsDim, findPartsDim(parts, expected));
   }
   return weights.add(std::move(source));
 }
 
 /// Puts the parts of each fused tensor of `shard` in its place.
-static absl::Status splitFused(TensorSet &shard, const StoredForm &form,
-                               absl::Span<const ExpectedWeight> expected) {
+static absl::Status separateFused(TensorSet &shard, const StoredForm &form,
+                                  absl::Span<const ExpectedWeight> expected) {
   absl::flat_hash_map<absl::string_view, const ExpectedWeight *> byName;
   for (const ExpectedWeight &weight : expected)
     byName.emplace(weight.name, &weight);
@@ -337,7 +337,7 @@ absl::Status addWeights(std::vector<TensorSet> &shards, const StoredForm &form,
   const std::vector<ExpectedWeight> weights = expectedWeights(config);
   if (form.fused)
     for (TensorSet &shard : shards)
-      LLAMAC_RETURN_IF_ERROR(splitFused(shard, form, weights));
+      LLAMAC_RETURN_IF_ERROR(separateFused(shard, form, weights));
   FoundTensor embedding;
   for (const ExpectedWeight &expected : weights) {
     const bool isTiedHead = expected.name == "output" && config.tiedEmbeddings;

@@ -89,7 +89,7 @@ static bool isLegal(const cuda::GemvConfig &config) {
 
 static bool isLegal(const cuda::StreamConfig &config) {
   if (cuda::streamsByMma(config))
-    return cuda::splitStages(config) >= 2;
+    return cuda::halvesStages(config) >= 2;
   const cuda::GemvConfig &product = config.product;
   return cuda::streamStages(config) >= 2 &&
          product.maxRows * product.weights * product.outputsPerWarp <= 16;
@@ -274,7 +274,7 @@ static TileModel streamModel(const cuda::StreamConfig &config,
   const int64_t tiles =
       byMma ? units : cuda::divideUp(units, cuda::streamWarps);
   const int64_t stage =
-      byMma ? cuda::splitStages(config) * cuda::splitStageBytes(config)
+      byMma ? cuda::halvesStages(config) * cuda::halvesStageBytes(config)
             : cuda::streamWarps * cuda::streamStages(config) *
                   cuda::streamStageBytes(config);
   return {.rowBytes = config.product.depth * 4 *

@@ -172,7 +172,7 @@ std::string whyNotStreams(Operation *op, const CudaTargetOptions &options) {
   if (!areOfOneFormat(weightsOf(op)))
     return differentFormats;
   const cuda::StreamConfig config = streamConfig(op, options);
-  if (cuda::streamsByMma(config) && !cuda::splitInputFits(config.product))
+  if (cuda::streamsByMma(config) && !cuda::halvesInputFits(config.product))
     return llvm::formatv("an input of {0} x {1} does not fit into shared "
                          "memory beside the weights",
                          config.product.maxRows, config.product.depth);
@@ -267,7 +267,7 @@ static cuda::WgmmaConfig wgmmaProduct(cuda::WeightFormat format,
 static constexpr int64_t maxColumns = 256;
 
 /// How many blocks may share the depth of a tile.
-static constexpr int splitCounts[] = {1, 2, 3, 4, 6, 8};
+static constexpr int splitKCounts[] = {1, 2, 3, 4, 6, 8};
 
 static int64_t slicesOfSplit(const cuda::WgmmaConfig &config) {
   return cuda::divideUp(cuda::divideUp(config.depth, cuda::productSlice),
@@ -335,7 +335,7 @@ cuda::WgmmaConfig chooseWgmmaTiles(cuda::WeightFormat format,
   cuda::WgmmaConfig best = wgmmaProduct(format, outputs, depth, weights);
   int64_t bestTime = INT64_MAX;
   // The largest tiles come first: of equals they read the least.
-  for (const int splits : splitCounts)
+  for (const int splits : splitKCounts)
     for (const auto &[panels, panelOutputs] :
          {std::pair(2, 128), std::pair(1, 128), std::pair(2, 64),
           std::pair(1, 64)}) {

@@ -204,7 +204,7 @@ CudaBackend::planSource(const std::vector<SourceFile> &files) const {
 
 SourceFile CudaBackend::kernelSource(StringRef source, StringRef symbol) const {
   const std::string name = fileOf(symbol);
-  for (SourceFile &file : splitSources({source.data(), source.size()}))
+  for (SourceFile &file : unbundleSources({source.data(), source.size()}))
     if (file.name == name)
       return std::move(file);
   return {};

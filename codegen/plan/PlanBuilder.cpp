@@ -321,7 +321,7 @@ absl::StatusOr<uint32_t> ManifestBuilder::weightNumber(plan::WeightOp op) {
   weight->rows = type.getRank() == 1 ? 1 : type.getDimSize(0);
   weight->cols = type.getShape().back();
   if (const llama::ShardAttr shard = op.getShardAttr()) {
-    weight->splitDim =
+    weight->partsDim =
         type.getRank() == 1 ? 1 : static_cast<int32_t>(shard.getDim());
     weight->parts = shard.getParts();
   }
@@ -358,7 +358,7 @@ sourceOf(const WeightSource &weight) {
   source->type = toPlan(weight.type);
   for (const FileExtent &part : weight.parts)
     source->parts.emplace_back(part.file, part.offset, part.size);
-  source->splitDim = weight.splitDim;
+  source->partsDim = weight.partsDim;
   source->rotaryHalves = weight.rotaryHalves;
   source->addend = weight.addend;
   return source;

@@ -85,7 +85,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
          "sequences");
   keep(compiling.addDefault(
            "--ranks", options.ranks, "N",
-           "Ranks over which weights, heads and vocabulary are split"),
+           "Ranks over which weights, heads and vocabulary are partitioned"),
        "ranks")
       ->check(wholeNumber(1, mostRanks));
   keep(compiling.addFlag("--reproducible-ranks", options.reproducibleRanks,

@@ -70,7 +70,7 @@ Json weightsJson(
 }
 
 Json sourceJson(const std::string &text) {
-  std::vector<SourceFile> files = splitSources(text);
+  std::vector<SourceFile> files = unbundleSources(text);
   if (files.empty() && !text.empty())
     files.push_back({"kernels.cpp", text});
   Json json = Json::array();

@@ -248,8 +248,8 @@ private:
     }
     for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind) {
       data.preTokenizer = static_cast<PreTokenizerKind>(kind);
-      if (byteLevel &&
-          absl::c_equal(splitExpressions(data.preTokenizer), expressions))
+      if (byteLevel && absl::c_equal(preTokenizerExpressions(data.preTokenizer),
+                                     expressions))
         return;
     }
     error.Update(unsupportedError(
@@ -267,10 +267,10 @@ private:
     const absl::string_view regex = textOf(member(pattern, "Regex"));
     bool isKnown = false;
     for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind)
-      isKnown =
-          isKnown ||
-          absl::c_linear_search(
-              splitExpressions(static_cast<PreTokenizerKind>(kind)), regex);
+      isKnown = isKnown ||
+                absl::c_linear_search(preTokenizerExpressions(
+                                          static_cast<PreTokenizerKind>(kind)),
+                                      regex);
     support(isKnown, near, "pre_tokenizer.Split.pattern",
             "the expression of a known model, such as Llama 3's", pattern);
     const json &behavior = member(step, "behavior");
@@ -650,7 +650,7 @@ static OrderedJson byteLevel(bool useRegex) {
 static OrderedJson preTokenizerJson(PreTokenizerKind kind) {
   OrderedJson list = OrderedJson::array();
   bool useRegex = false;
-  for (absl::string_view expression : splitExpressions(kind)) {
+  for (absl::string_view expression : preTokenizerExpressions(kind)) {
     if (expression == gpt2Expression) // The last one wherever it is.
       useRegex = true;
     else if (expression == digitExpression)

@@ -6,15 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The split of Megatron-LM (Shoeybi et al. 2019, section 3): what makes heads,
-// hidden features and the vocabulary is cut by rows, wo and w2, which consume
-// heads and features, by columns. So each layer has two sums over the ranks.
+// The partition of Megatron-LM (Shoeybi et al. 2019, section 3): what makes
+// heads, hidden features and the vocabulary is cut by rows, wo and w2, which
+// consume heads and features, by columns. So each layer has two sums over the
+// ranks.
 //
-// Walks the function once in order. Each value is whole on every rank, or split
-// over the ranks by heads or columns; an op's types are inferred again from
-// its operands' parts. A product that sums a part of the columns is followed by
-// its llama.all_reduce, logits by a llama.all_gather. What would need another
-// collective is refused.
+// Walks the function once in order. Each value is whole on every rank, or
+// partitioned over the ranks by heads or columns; an op's types are inferred
+// again from its operands' parts. A product that sums a part of the columns is
+// followed by its llama.all_reduce, logits by a llama.all_gather. What would
+// need another collective is refused.
 //
 // Where results have to be the same bits for every number of ranks, whatever
 // ranks would sum is cut into the same leaves, equal runs of columns, and the
@@ -44,31 +45,32 @@ namespace llamac {
 namespace {
 
 /// The dimension of a weight that ranks partition, and its unit.
-struct WeightSplit {
+struct WeightPartition {
   StringLiteral name; ///< The last part of the canonical name.
   int64_t dim;
   bool isOfKvHeads = false; ///< Each rank has at least one KV head.
 };
 
-constexpr WeightSplit weightSplits[] = {{"tok_embeddings", 0},
-                                        {"output", 0},
-                                        {"wq", 0},
-                                        {"bq", 0},
-                                        {"wk", 0, true},
-                                        {"bk", 0, true},
-                                        {"wv", 0, true},
-                                        {"bv", 0, true},
-                                        {"wo", 1},
-                                        {"w1", 0},
-                                        {"w3", 0},
-                                        {"w2", 1}};
+constexpr WeightPartition weightPartitions[] = {{"tok_embeddings", 0},
+                                                {"output", 0},
+                                                {"wq", 0},
+                                                {"bq", 0},
+                                                {"wk", 0, true},
+                                                {"bk", 0, true},
+                                                {"wv", 0, true},
+                                                {"bv", 0, true},
+                                                {"wo", 1},
+                                                {"w1", 0},
+                                                {"w3", 0},
+                                                {"w2", 1}};
 
-const WeightSplit *splitOf(StringRef weight) {
+const WeightPartition *partitionOf(StringRef weight) {
   const StringRef name = weight.rsplit('.').second;
-  const auto *split = llvm::find_if(weightSplits, [&](const WeightSplit &row) {
-    return row.name == (name.empty() ? weight : name);
-  });
-  return split == std::end(weightSplits) ? nullptr : split;
+  const auto *partitioned =
+      llvm::find_if(weightPartitions, [&](const WeightPartition &row) {
+        return row.name == (name.empty() ? weight : name);
+      });
+  return partitioned == std::end(weightPartitions) ? nullptr : partitioned;
 }
 
 /// The leaves of every sum that ranks may partition: also the most ranks that
@@ -76,15 +78,15 @@ const WeightSplit *splitOf(StringRef weight) {
 constexpr int64_t allLeaves = 8;
 
 /// Calls `visit(product, weight)` for what sums over columns that ranks would
-/// split; stops where that fails.
-LogicalResult forEachSplitSum(
+/// partitioned; stops where that fails.
+LogicalResult forEachPartialSum(
     func::FuncOp step,
     llvm::function_ref<LogicalResult(llama::LinearOp, llama::WeightOp)> visit) {
   return failure(
       step.walk([&](llama::LinearOp product) {
             auto weight = product.getWeight().getDefiningOp<llama::WeightOp>();
-            const WeightSplit *row =
-                weight ? splitOf(weight.getName()) : nullptr;
+            const WeightPartition *row =
+                weight ? partitionOf(weight.getName()) : nullptr;
             return WalkResult(!row || row->dim == 0 ? success()
                                                     : visit(product, weight));
           })
@@ -93,7 +95,7 @@ LogicalResult forEachSplitSum(
 
 /// Emits an error where a sum cannot be cut into leaves.
 LogicalResult checkLeaves(func::FuncOp step) {
-  return forEachSplitSum(
+  return forEachPartialSum(
       step, [&](llama::LinearOp, llama::WeightOp weight) -> LogicalResult {
         const auto type = weight.getResult().getType();
         const auto quant = dyn_cast<llama::QuantType>(type.getElementType());
@@ -131,7 +133,7 @@ private:
   LogicalResult requireAlike(Operation *op, ValueRange operands);
   LogicalResult inferTypes(Operation *op);
 
-  bool isSplit(Value value) const { return split.contains(value); }
+  bool isPartitioned(Value value) const { return partitioned.contains(value); }
   llama::ShardAttr shardOf(Value weight) const {
     auto op = weight.getDefiningOp<llama::WeightOp>();
     return op ? op.getShardAttr() : llama::ShardAttr();
@@ -142,8 +144,9 @@ private:
                             const Twine &what) {
     if (size % parts == 0)
       return size / parts;
-    return op->emitError() << size << " " << what << " cannot be split over "
-                           << ranks << " ranks";
+    return op->emitError() << size << " " << what
+                           << " cannot be partitioned over " << ranks
+                           << " ranks";
   }
 
   /// Lets the sum over the ranks of what `op` makes stand for its result, and
@@ -166,7 +169,7 @@ private:
   const bool isReproducible;
   int64_t kvParts = 1; ///< Into which the heads of the caches are cut.
   Value rank;          ///< The argument.
-  llvm::DenseSet<Value> split;
+  llvm::DenseSet<Value> partitioned;
 };
 
 } // namespace
@@ -200,7 +203,7 @@ LogicalResult Sharding::setLeaves() {
   const FailureOr<int64_t> leaves = partOf(step, allLeaves, ranks, "leaves");
   if (failed(leaves))
     return failure();
-  return forEachSplitSum(step, [&](llama::LinearOp product, llama::WeightOp) {
+  return forEachPartialSum(step, [&](llama::LinearOp product, llama::WeightOp) {
     if (*leaves > 1)
       product.setLeaves(*leaves);
     return success();
@@ -218,10 +221,11 @@ LogicalResult Sharding::shardCaches() {
     kvParts = std::min(heads, ranks);
     if (heads % kvParts != 0 || ranks % kvParts != 0)
       return step.emitError()
-             << heads << " KV heads cannot be split over " << ranks << " ranks";
+             << heads << " KV heads cannot be partitioned over " << ranks
+             << " ranks";
     argument.setType(llama::KVType::get(
         builder.getContext(), kvHeadsOfRank(heads, ranks), kv.getSize()));
-    split.insert(argument);
+    partitioned.insert(argument);
   }
   return success();
 }
@@ -234,13 +238,14 @@ LogicalResult Sharding::shard(Operation *op) {
       .Case<llama::CacheIndexOp, llama::CausalMaskOp>(
           [](auto) { return success(); }) // All ranks have all positions.
       .Case<llama::BiasOp>([&](llama::BiasOp bias) {
-        if (isSplit(bias.getX()) == (shardOf(bias.getWeight()) != nullptr))
+        if (isPartitioned(bias.getX()) ==
+            (shardOf(bias.getWeight()) != nullptr))
           return inferTypes(bias);
         return LogicalResult(bias.emitError("adds a whole vector to a part"));
       })
       .Case<llama::RMSNormOp>([&](llama::RMSNormOp norm) -> LogicalResult {
         const bool ofHeads = cast<ShapedType>(norm.getType()).getRank() == 3;
-        if (ofHeads || !isSplit(norm.getX()))
+        if (ofHeads || !isPartitioned(norm.getX()))
           return inferTypes(norm);
         return norm.emitError("normalises whole rows of heads, of which each "
                               "rank has a part");
@@ -255,15 +260,16 @@ LogicalResult Sharding::shard(Operation *op) {
 
 LogicalResult Sharding::requireAlike(Operation *op, ValueRange operands) {
   if (llvm::all_equal(llvm::map_range(
-          operands, [&](Value operand) { return isSplit(operand); })))
+          operands, [&](Value operand) { return isPartitioned(operand); })))
     return success();
   return op->emitError("combines a whole value and a part");
 }
 
-/// Infers the types of `op` again; its results are split where an operand is.
+/// Infers the types of `op` again; its results are partitioned where an operand
+/// is.
 LogicalResult Sharding::inferTypes(Operation *op) {
   if (llvm::none_of(op->getOperands(),
-                    [&](Value operand) { return isSplit(operand); }))
+                    [&](Value operand) { return isPartitioned(operand); }))
     return success();
   SmallVector<Type> types;
   auto inferred = dyn_cast<InferTypeOpInterface>(op);
@@ -271,24 +277,25 @@ LogicalResult Sharding::inferTypes(Operation *op) {
                        builder.getContext(), op->getLoc(), op->getOperands(),
                        op->getAttrDictionary(), op->getPropertiesStorage(),
                        op->getRegions(), types)))
-    return op->emitError("cannot be split over ranks");
+    return op->emitError("cannot be partitioned over ranks");
   for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
     result.setType(type);
-    split.insert(result);
+    partitioned.insert(result);
   }
   return success();
 }
 
 LogicalResult Sharding::shard(llama::WeightOp weight) {
-  const WeightSplit *row = splitOf(weight.getName());
+  const WeightPartition *row = partitionOf(weight.getName());
   if (!row)
     return success();
   const int64_t parts = row->isOfKvHeads ? kvParts : ranks;
   RankedTensorType type = weight.getResult().getType();
   if (weight.getShard())
-    return weight.emitError("is split already");
+    return weight.emitError("is partitioned already");
   if (row->dim >= type.getRank())
-    return weight.emitError("is split by columns: expected a matrix, got ")
+    return weight.emitError(
+               "is partitioned by columns: expected a matrix, got ")
            << type;
   SmallVector<int64_t> shape(type.getShape());
   const FailureOr<int64_t> part = partOf(weight, shape[row->dim], parts,
@@ -299,8 +306,9 @@ LogicalResult Sharding::shard(llama::WeightOp weight) {
   if (auto quant = dyn_cast<llama::QuantType>(type.getElementType());
       quant && row->dim == 1 && *part % quant.getBlockElements() != 0)
     return weight.emitError()
-           << "columns cannot be split over " << ranks << " ranks: " << *part
-           << " of them are not whole blocks of " << quant.getBlockElements();
+           << "columns cannot be partitioned over " << ranks
+           << " ranks: " << *part << " of them are not whole blocks of "
+           << quant.getBlockElements();
   weight.getResult().setType(type.clone(shape));
   weight.setShardAttr(
       llama::ShardAttr::get(builder.getContext(), row->dim, parts, ranks));
@@ -308,15 +316,16 @@ LogicalResult Sharding::shard(llama::WeightOp weight) {
 }
 
 LogicalResult Sharding::shard(llama::SplitHeadsOp op) {
-  if (!isSplit(op.getX()))
+  if (!isPartitioned(op.getX()))
     return success();
   // Heads keep their size.
   const int64_t size = op.getType().getDimSize(2);
   const int64_t columns =
       cast<RankedTensorType>(op.getX().getType()).getDimSize(1);
   if (columns % size != 0)
-    return op.emitError() << op.getHeads() << " heads cannot be split over "
-                          << ranks << " ranks";
+    return op.emitError() << op.getHeads()
+                          << " heads cannot be partitioned over " << ranks
+                          << " ranks";
   op.setHeads(columns / size);
   return inferTypes(op);
 }
@@ -332,7 +341,7 @@ LogicalResult Sharding::shard(llama::EmbeddingOp op) {
 LogicalResult Sharding::shard(llama::LinearOp op) {
   const llama::ShardAttr shard = shardOf(op.getWeight());
   const bool takesPart = shard && shard.getDim() == 1;
-  if (takesPart != isSplit(op.getX()))
+  if (takesPart != isPartitioned(op.getX()))
     return op.emitError(takesPart
                             ? "multiplies a whole value by a part of columns"
                             : "multiplies a part by a weight of whole columns");
@@ -342,14 +351,15 @@ LogicalResult Sharding::shard(llama::LinearOp op) {
   if (takesPart)
     reduce(op);
   else if (shard)
-    split.insert(op.getResult());
+    partitioned.insert(op.getResult());
   return success();
 }
 
 /// Every rank gives the logits of the whole vocabulary.
 LogicalResult Sharding::shard(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    if (!isSplit(operand.get()) || isa<llama::KVType>(operand.get().getType()))
+    if (!isPartitioned(operand.get()) ||
+        isa<llama::KVType>(operand.get().getType()))
       continue;
     if (auto type = dyn_cast<RankedTensorType>(operand.get().getType());
         !type || type.getRank() != 2)
@@ -365,7 +375,7 @@ LogicalResult Sharding::shard(func::ReturnOp op) {
   return success();
 }
 
-/// The numbers of ranks over which a step can be split, up to mostRanks.
+/// The numbers of ranks over which a step can be partitioned, up to mostRanks.
 static SmallVector<int64_t> possibleRanks(func::FuncOp step,
                                           bool isReproducible) {
   ScopedDiagnosticHandler silent(step.getContext(),

@@ -364,7 +364,7 @@ absl::StatusOr<PlanSource> PlanSource::read(const PlanReader &plan) {
                      "again"));
   const absl::Span<const uint8_t> bytes = plan.bytes(section);
   PlanSource source(plan);
-  source.files = splitSources(
+  source.files = unbundleSources(
       {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
   for (const SourceFile &file : source.files)
     if (!absl::EndsWith(file.name, ".cu"))

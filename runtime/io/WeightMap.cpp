@@ -57,8 +57,8 @@ absl::Status WeightMap::add(WeightSource source) {
   if (source.rows <= 0 || source.cols <= 0)
     return fail(absl::StrCat("shape: expected positive sizes, got [",
                              source.rows, ", ", source.cols, "]"));
-  if (source.parts.empty() || source.splitDim < 0 || source.splitDim > 1)
-    return fail("parts: expected at least one, split by rows or columns");
+  if (source.parts.empty() || source.partsDim < 0 || source.partsDim > 1)
+    return fail("parts: expected at least one, of rows or columns");
   const int64_t rotated = source.rows == 1 ? source.cols : source.rows;
   if (source.rotaryHalves != 0 &&
       (source.rotaryHalves < 0 || source.rotaryHalves % 2 != 0 ||
@@ -88,7 +88,7 @@ absl::Status WeightMap::add(WeightSource source) {
   // A part of rows holds whole rows; a part of columns holds whole blocks of
   // each row.
   const uint64_t unit =
-      source.splitDim == 0
+      source.partsDim == 0
           ? *bytes / static_cast<uint64_t>(source.rows)
           : static_cast<uint64_t>(source.rows) * info.blockBytes;
   uint64_t total = 0;
@@ -190,7 +190,7 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
   const auto dataOf = [&](const FileExtent &part) {
     return mappedFiles[part.file]->data() + part.offset;
   };
-  if (weight.splitDim == 1) {
+  if (weight.partsDim == 1) {
     int64_t col = 0;
     for (const FileExtent &part : weight.parts) {
       const DataTypeInfo &info = dataTypeInfo(weight.type);

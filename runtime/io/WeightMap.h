@@ -55,7 +55,7 @@ struct WeightSource {
   /// the whole it holds.
   std::vector<FileExtent> parts;
   /// The dimension that several parts partition: rows (0) or columns (1).
-  int splitDim = 0;
+  int partsDim = 0;
   /// When not 0, each group of this many rows (a head), or elements of a
   /// vector, is stored with rotary pairs (i, i + h/2), Hugging Face's order;
   /// readers see (2i, 2i + 1).

@@ -39,7 +39,7 @@ struct Field {
 /// Quants that have some bits in one place and the others in another. Both
 /// places fill their bytes from the lowest bit on with one part of 32 k after
 /// another, 32 bytes at a time.
-struct SplitQuants {
+struct QuantParts {
   int storedBits = 0, extraBits = 0;
   int stored = 0, extra = 0; ///< Where the two are in the stored block.
   int target = 0;            ///< In the panel's block: the extra bits first.
@@ -51,7 +51,7 @@ struct SplitQuants {
 
 struct Layout {
   Field fields[5];
-  SplitQuants split = {};
+  QuantParts parts = {};
 };
 } // namespace
 
@@ -90,7 +90,7 @@ template <> constexpr Layout layoutOf<PanelFormat::Q4_K>() {
 }
 template <> constexpr Layout layoutOf<PanelFormat::Q5_K>() {
   return {.fields = {{0, 2, 1, 0}, {2, 2, 1, 32}, {4, 1, 12, 64}},
-          .split = {.storedBits = 4,
+          .parts = {.storedBits = 4,
                     .extraBits = 1,
                     .stored = 48,
                     .extra = 16,
@@ -98,7 +98,7 @@ template <> constexpr Layout layoutOf<PanelFormat::Q5_K>() {
 }
 template <> constexpr Layout layoutOf<PanelFormat::Q6_K>() {
   return {.fields = {{208, 2, 1, 0}, {192, 1, 16, 32}},
-          .split = {.storedBits = 4,
+          .parts = {.storedBits = 4,
                     .extraBits = 2,
                     .extra = 128,
                     .target = 288,
@@ -111,7 +111,7 @@ template <> constexpr Layout layoutOf<PanelFormat::Q2_K>() {
 template <> constexpr Layout layoutOf<PanelFormat::Q3_K>() {
   return {
       .fields = {{108, 2, 1, 0}, {96, 1, 12, 32}},
-      .split = {.storedBits = 2, .extraBits = 1, .stored = 32, .target = 224}};
+      .parts = {.storedBits = 2, .extraBits = 1, .stored = 32, .target = 224}};
 }
 template <> constexpr Layout layoutOf<PanelFormat::IQ4_NL>() {
   return layoutOf<PanelFormat::Q4_0>();
@@ -144,7 +144,7 @@ static constexpr bool layoutsAreWhole() {
     int bytes = 0;
     for (const Field &field : layout.fields)
       bytes += field.width * field.count;
-    bytes += layout.split.bytes();
+    bytes += layout.parts.bytes();
     if (bytes != storedBytes(PanelFormat(format)))
       return false;
   }
@@ -190,7 +190,7 @@ static void packField(const Field &field, const uint8_t *stored,
 static constexpr uint32_t everyByte(uint32_t byte) { return byte * 0x01010101; }
 
 // k = 4 group .. 4 group + 3 of a part of a stored block, a byte each.
-static uint32_t readQuants(const SplitQuants &split, const uint8_t *stored,
+static uint32_t readQuants(const QuantParts &parts, const uint8_t *stored,
                            int part, int group) {
   const auto bitsAt = [&](int at, int bits, int place) {
     const int first = place * bits;
@@ -198,15 +198,15 @@ static uint32_t readQuants(const SplitQuants &split, const uint8_t *stored,
     return loadWord(stored + byte) >> first % 8 & everyByte((1 << bits) - 1);
   };
   const int place =
-      split.isInterleaved ? part / 4 * 4 + part % 2 * 2 + part % 4 / 2 : part;
-  return bitsAt(split.stored, split.storedBits, place) |
-         bitsAt(split.extra, split.extraBits, part) << split.storedBits;
+      parts.isInterleaved ? part / 4 * 4 + part % 2 * 2 + part % 4 / 2 : part;
+  return bitsAt(parts.stored, parts.storedBits, place) |
+         bitsAt(parts.extra, parts.extraBits, part) << parts.storedBits;
 }
 
-// The split quants of one row's block; `lane` is its first word.
-static void packQuants(const SplitQuants &split, const uint8_t *stored,
+// The parts of the quants of one row's block; `lane` is its first word.
+static void packQuants(const QuantParts &parts, const uint8_t *stored,
                        uint8_t *lane) {
-  const int extraBits = split.extraBits, storedBits = split.storedBits;
+  const int extraBits = parts.extraBits, storedBits = parts.storedBits;
   const uint32_t low = everyByte((1 << extraBits) - 1);
   const uint32_t most = everyByte((1 << storedBits) - 1);
   // Adds the bits of a pair, from `first` on, to those of the pairs before it.
@@ -217,8 +217,8 @@ static void packQuants(const SplitQuants &split, const uint8_t *stored,
   };
   for (int group = 0; group < 8; ++group)
     for (int pair = 0; pair < 4; ++pair) {
-      const uint32_t first = readQuants(split, stored, 2 * pair, group);
-      const uint32_t second = readQuants(split, stored, 2 * pair + 1, group);
+      const uint32_t first = readQuants(parts, stored, 2 * pair, group);
+      const uint32_t second = readQuants(parts, stored, 2 * pair + 1, group);
       const int sharedAt = pair * 2 * storedBits, restAt = pair * 2 * extraBits;
       const uint32_t shared = (first & most) | (second >> extraBits & most)
                                                    << storedBits;
@@ -262,9 +262,9 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
           else if (field.width == 1)
             packField<1>(field, stored, lane);
         }
-        if (layout.split.bytes() > 0)
-          packQuants(layout.split, stored,
-                     to + b * block.bytes + layout.split.target + 4 * r);
+        if (layout.parts.bytes() > 0)
+          packQuants(layout.parts, stored,
+                     to + b * block.bytes + layout.parts.target + 4 * r);
         if (type == DataType::MXFP8)
           to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
       }

@@ -22,7 +22,7 @@ schema::DataType toPlan(DataType type) {
 DataType fromPlan(schema::DataType type) { return static_cast<DataType>(type); }
 
 MatrixShape wholeShape(const schema::WeightT &weight) {
-  return weight.splitDim == 0
+  return weight.partsDim == 0
              ? MatrixShape{weight.rows * weight.parts, weight.cols}
              : MatrixShape{weight.rows, weight.cols * weight.parts};
 }
@@ -32,7 +32,7 @@ int64_t partOf(const schema::WeightT &weight, int64_t rank, int64_t ranks) {
 }
 
 PartOrigin originOf(const schema::WeightT &weight, int64_t part) {
-  return weight.splitDim == 0 ? PartOrigin{part * weight.rows, 0}
+  return weight.partsDim == 0 ? PartOrigin{part * weight.rows, 0}
                               : PartOrigin{0, part * weight.cols};
 }
 

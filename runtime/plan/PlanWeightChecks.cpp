@@ -75,7 +75,7 @@ bool PlanChecks::checkWeightShape(const schema::WeightT &weight,
     if (weight.cols % 8 != 0)
       return at["cols"].wrong("a multiple of 8", weight.cols);
   }
-  if (!at["split dimension"].isIn(weight.splitDim, 0, 1) ||
+  if (!at["dimension of parts"].isIn(weight.partsDim, 0, 1) ||
       !at["parts"].isIn(weight.parts, 1, static_cast<uint64_t>(plan.ranks)))
     return false;
   if (plan.ranks % weight.parts != 0)
@@ -99,7 +99,7 @@ bool PlanChecks::checkSource(const schema::WeightT &weight,
                             dataTypeName(fromPlan(weight.type)));
   const PlanPlace halves = at["rotary halves"];
   const int64_t rotated = weight.rows == 1 ? weight.cols : weight.rows;
-  if (!at["split dimension"].isIn(source.splitDim, 0, 1) ||
+  if (!at["dimension of parts"].isIn(source.partsDim, 0, 1) ||
       !halves.isIn(source.rotaryHalves, 0, rotated))
     return false;
   if (source.rotaryHalves != 0 &&

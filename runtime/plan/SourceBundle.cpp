@@ -25,7 +25,7 @@ std::string joinSources(absl::Span<const SourceFile> files) {
   return text;
 }
 
-std::vector<SourceFile> splitSources(absl::string_view text) {
+std::vector<SourceFile> unbundleSources(absl::string_view text) {
   std::vector<SourceFile> files;
   const std::string next = absl::StrCat("\n", fileMark);
   while (absl::ConsumePrefix(&text, fileMark)) {

@@ -33,7 +33,7 @@ struct SourceFile {
 std::string joinSources(absl::Span<const SourceFile> files);
 
 /// The files that joinSources() made `text` of; none for a single one.
-std::vector<SourceFile> splitSources(absl::string_view text);
+std::vector<SourceFile> unbundleSources(absl::string_view text);
 
 /// The CUDA source of a kernel made to let the next launch begin as `overlap`
 /// says (codegen/cuda/kernels/chain.cuh).

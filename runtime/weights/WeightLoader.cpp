@@ -31,7 +31,7 @@ static WeightSource sourceOf(const schema::WeightT &weight) {
   out.cols = whole.cols;
   for (const schema::SourceExtent &part : source.parts)
     out.parts.push_back({part.file(), part.offset(), part.size()});
-  out.splitDim = source.splitDim;
+  out.partsDim = source.partsDim;
   out.rotaryHalves = source.rotaryHalves;
   out.addend = source.addend;
   return out;

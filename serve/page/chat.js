@@ -184,7 +184,7 @@ async function answer(chat) {
   if (app.chat === chat) updateChat();
   if (message.error) say(message.error.message);
   else if (message.state) say("Stopped");
-  else say(`Answer complete. ${splitThought(message.content).answer.slice(0, 1000)}`);
+  else say(`Answer complete. ${separateThought(message.content).answer.slice(0, 1000)}`);
   await saveChat(chat);
 }
 

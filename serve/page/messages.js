@@ -85,7 +85,7 @@ class MessageView {
     const { content } = this.message;
     this.drawn = content.length;
     if (!this.isAnswer) this.text.textContent = content;
-    else this.drawAnswer(splitThought(content));
+    else this.drawAnswer(separateThought(content));
     this.element.classList.toggle("waiting", this.running && !content);
     this.element.setAttribute("aria-busy", this.running);
     // Blocks out of sight need no layout.
@@ -120,7 +120,7 @@ class MessageView {
     this.showStats();
     const buttons = [];
     if (!this.running && message.content) {
-      const shown = () => (this.isAnswer ? splitThought(message.content).answer : message.content);
+      const shown = () => (this.isAnswer ? separateThought(message.content).answer : message.content);
       buttons.push(copyButton(this.isAnswer ? "Copy answer" : "Copy message", shown));
       if (!this.isAnswer) buttons.push(iconButton("pencil", "Edit message", () => this.edit()));
       else if (this.isLast) buttons.push(iconButton("again", "Answer again", regenerate));

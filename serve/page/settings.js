@@ -40,7 +40,7 @@ function requestBody(chat, model) {
 function conversation(messages) {
   const result = [];
   for (const { role, content } of messages) {
-    const text = role === "assistant" ? splitThought(content).answer.trim() : content;
+    const text = role === "assistant" ? separateThought(content).answer.trim() : content;
     if (text && result.at(-1)?.role === role) result.at(-1).content += `\n\n${text}`;
     else if (text) result.push({ role, content: text });
   }
@@ -49,7 +49,7 @@ function conversation(messages) {
 
 // An answer's thought and the rest. A template may open the thought in the prompt, so
 // that the answer has only its end.
-function splitThought(text) {
+function separateThought(text) {
   const begin = /^\s*<think>\n?/.exec(text);
   const end = text.indexOf("</think>");
   if (!begin && end < 0) return { thought: "", answer: text, open: false };

@@ -25,7 +25,7 @@ from gguf import GGMLQuantizationType as GgmlType
 from safetensors.numpy import save_file
 
 from llama_numpy import LinearScaling, rope_factors
-from model_families import ABSENT, LLAMA, fuse, split_name
+from model_families import ABSENT, LLAMA, fuse, layer_and_name
 
 # Block formats that gguf can read but not write: where in a block the fp16
 # scale is, and the offset dmin, and what share of the scale makes it centre
@@ -129,7 +129,7 @@ STORAGE = {"bf16": ("BFloat16Storage", 2), "f16": ("HalfStorage", 2), "f32": ("F
 
 # The dimension that consolidated files of several shards partition: rows (0) or
 # columns (1). Llama 2 partitions the embedding by columns, Llama 3 by rows.
-SPLIT_DIM = {"wq": 0, "wk": 0, "wv": 0, "w1": 0, "w3": 0, "output": 0, "wo": 1, "w2": 1}
+PARTS_DIM = {"wq": 0, "wk": 0, "wv": 0, "w1": 0, "w3": 0, "output": 0, "wo": 1, "w2": 1}
 
 
 def raw_bytes(x, dtype):
@@ -261,7 +261,7 @@ def write_pth(path, tensors, dtype, shared=()):
 def split(name, x, shards, shard, embedding_dim):
     """The part of weight `name` in file `shard` of `shards`."""
     leaf = name.split(".")[-1]
-    dim = embedding_dim if leaf == "tok_embeddings" else SPLIT_DIM.get(leaf)
+    dim = embedding_dim if leaf == "tok_embeddings" else PARTS_DIM.get(leaf)
     if dim is None:
         return x
     assert x.shape[dim] % shards == 0, f"{name} {x.shape} in {shards} shards"
@@ -325,7 +325,7 @@ def hf_name(name, family=LLAMA):
     top = {"tok_embeddings": "model.embed_tokens", "norm": "model.norm", "output": "lm_head"}
     if name in top:
         return top[name] + ".weight"
-    layer, rest = split_name(name)
+    layer, rest = layer_and_name(name)
     kind = "bias" if name.endswith(BIASES) else "weight"
     return f"model.{layer}{(HF_NAMES | family.hf_names)[rest]}.{kind}"
 
@@ -444,7 +444,7 @@ def gguf_name(name):
     top = {"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"}
     if name in top:
         return top[name] + ".weight"
-    layer, rest = split_name(name)
+    layer, rest = layer_and_name(name)
     kind = "bias" if name.endswith(BIASES) else "weight"
     return f"{layer.replace('layers', 'blk')}{GGUF_NAMES[rest]}.{kind}"
 

@@ -216,7 +216,7 @@ GEMMA3 = Family(
 )
 
 
-def split_name(name):
+def layer_and_name(name):
     """("layers.0.", "attention.wq") of "layers.0.attention.wq", ("", "norm") of
     "norm"."""
     if not name.startswith("layers."):
@@ -230,7 +230,7 @@ def fuse(tensors, family, join=np.concatenate):
     whole_of = {part: whole for whole, parts in family.fused.items() for part in parts}
     fused = {}
     for name, x in tensors.items():
-        layer, rest = split_name(name)
+        layer, rest = layer_and_name(name)
         if rest not in whole_of:
             fused[name] = x
         elif layer + whole_of[rest] not in fused:

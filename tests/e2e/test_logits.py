@@ -121,7 +121,7 @@ class AllForms(LogitsCase):
             # Several shards partition the embedding by columns (Llama 2) or by rows
             # (Llama 3); which one it is, only the shapes say.
             for split in (1, 0) if shards > 1 else (1,):
-                with self.subTest(shards=shards, embedding_split=split):
+                with self.subTest(shards=shards, embedding_in_parts=split):
                     model = self.path(f"meta-{shards}-{split}")
                     write_meta(model, self.config, self.weights, self.dtype, shards, split)
                     self.compare(model, self.weights, CPU_TOLERANCE)

@@ -249,11 +249,11 @@ class Refusals(RanksCase):
     def test_splits_that_cannot_be(self):
         usual = Config(256, 2, 8, 4, vocab=512)
         for ranks, config, type_name, error in (
-            (3, usual, "BF16", "4 KV heads cannot be split over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
-            (2, Config(96, 2, 3, 3, vocab=512), "BF16", "3 KV heads cannot be split over 2 ranks"),
-            (2, Config(256, 2, 8, 4, vocab=511), "BF16", "tok_embeddings: 511 rows cannot be split over 2 ranks"),
+            (3, usual, "BF16", "4 KV heads cannot be partitioned over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
+            (2, Config(96, 2, 3, 3, vocab=512), "BF16", "3 KV heads cannot be partitioned over 2 ranks"),
+            (2, Config(256, 2, 8, 4, vocab=511), "BF16", "tok_embeddings: 511 rows cannot be partitioned over 2 ranks"),
             # 704 features are 22 blocks of 32.
-            (4, usual, "Q8_0", "layers.0.feed_forward.w2: columns cannot be split over 4 ranks: 176 of them"),
+            (4, usual, "Q8_0", "layers.0.feed_forward.w2: columns cannot be partitioned over 4 ranks: 176 of them"),
         ):
             with self.subTest(error):
                 self.assertIn(error, self.refused(config, "--ranks", ranks, type_name=type_name))
@@ -273,7 +273,7 @@ class Refusals(RanksCase):
     def test_sums_that_are_not_reproducible(self):
         usual = Config(256, 2, 8, 4, vocab=512)
         for ranks, config, type_name, error in (
-            (3, usual, "BF16", "8 leaves cannot be split over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
+            (3, usual, "BF16", "8 leaves cannot be partitioned over 3 ranks; expected 1, 2, 4, 8 ranks, got 3"),
             # 704 features are 22 blocks of 32.
             (1, usual, "Q8_0", "layers.0.feed_forward.w2: expected a multiple of 256 columns, 8 leaves of 32, got 704"),
         ):

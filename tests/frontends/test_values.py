@@ -107,7 +107,7 @@ class Meta(ValuesCase):
         config = Config(96, 2, 6, 3, vocab=333, multiple_of=96)
         weights = random_weights(config)
         for split in (0, 1):
-            with self.subTest(embedding_split=split):
+            with self.subTest(embedding_in_parts=split):
                 model = write_meta(self.path(f"shards-{split}"), config, weights, shards=3, embedding_dim=split)
                 self.check(model, weights, config)
 

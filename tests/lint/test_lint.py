@@ -116,6 +116,7 @@ TERMS = {
         r"AVX2 al~one": "AVX2-only machines",
         r"of a re~ad": "of measured read bandwidth",
         r"dea~l[st]": "partition",
+        r"spl~it (over|across|by) (\d+ |the |all )?(ranks|rows|columns|heads)": "partitioned; split is of keys alone",
         r"tables? of (the )?ang~les": "cos/sin cache",
         r"wan~ted (logits )?rows?": "logits rows, output rows",
         r"meeting pla~ces?": "barrier",

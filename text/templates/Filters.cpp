@@ -54,7 +54,7 @@ static ValueOr indent(Interpreter &in, const Value &self, CallArguments &args) {
   LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(1, width));
   const std::string space(width, ' ');
   const std::string text = std::string(self.text()) + "\n";
-  const std::vector<absl::string_view> lines = splitLines(text);
+  const std::vector<absl::string_view> lines = linesOf(text);
   LLAMAC_RETURN_IF_ERROR(in.heap.wouldFit(lines.size(), space.size()));
   std::string result;
   for (size_t i = 0; i < lines.size(); ++i) {

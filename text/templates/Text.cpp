@@ -248,7 +248,7 @@ std::optional<std::string> replace(absl::string_view text,
   return result;
 }
 
-std::vector<absl::string_view> splitLines(absl::string_view text) {
+std::vector<absl::string_view> linesOf(absl::string_view text) {
   std::vector<absl::string_view> lines;
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {

@@ -70,7 +70,7 @@ std::optional<std::string> replace(absl::string_view text,
                                    int64_t count, uint64_t limit);
 
 /// The lines of `text`, as Python's str.splitlines cuts them.
-std::vector<absl::string_view> splitLines(absl::string_view text);
+std::vector<absl::string_view> linesOf(absl::string_view text);
 
 } // namespace llamac::chat
 

@@ -27,9 +27,10 @@ public:
   absl::Status load() {
     if (PreTokenizer::scans(blob.preTokenizer()))
       return absl::OkStatus();
-    LLAMAC_ASSIGN_OR_RETURN(ExpressionSplitter splitter,
-                            ExpressionSplitter::create(blob.preTokenizer()));
-    expressions.emplace(std::move(splitter));
+    LLAMAC_ASSIGN_OR_RETURN(
+        ExpressionPreTokenizer preTokenizer,
+        ExpressionPreTokenizer::create(blob.preTokenizer()));
+    expressions.emplace(std::move(preTokenizer));
     return absl::OkStatus();
   }
 
@@ -69,7 +70,8 @@ private:
   }
 
   PreTokenizer words;
-  std::optional<ExpressionSplitter> expressions; ///< Where `words` scans none.
+  std::optional<ExpressionPreTokenizer>
+      expressions; ///< Where `words` scans none.
   BytePair bytePair;
 };
 

@@ -9,7 +9,7 @@
 // Byte-pair encoding never merges across the words that a regular expression
 // finds. The expressions of the most common models are scanned by hand: linear
 // in the text, without a regular-expression engine, its stack or its back
-// tracking. ExpressionSplitter runs all others.
+// tracking. ExpressionPreTokenizer runs all others.
 //
 // Llama 3:
 //   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
@@ -32,7 +32,7 @@
 #define LLAMAC_TEXT_TOKENIZER_PRETOKENIZER_H
 
 #include "text/tokenizer/CharClasses.h"
-#include "text/tokenizer/SplitExpressions.h"
+#include "text/tokenizer/PreTokenizerExpressions.h"
 
 namespace llamac {
 

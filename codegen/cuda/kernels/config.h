@@ -150,53 +150,53 @@ LLAMAC_CONSTEXPR int streamSquaresBytes(const StreamConfig &config) {
 // Streams of block formats, by tensor cores (stream_mma.cuh)
 
 /// Warps that multiply, and one that copies.
-constexpr int splitThreads = (streamWarps + 1) * 32;
+constexpr int halvesThreads = (streamWarps + 1) * 32;
 
 /// An input of at most so many bytes, as f32, finds room in shared memory
 /// beside a ring.
-constexpr int splitInputLimit = 128 * 1024;
+constexpr int halvesInputLimit = 128 * 1024;
 
 /// Bytes of input that an MMA's columns take: two halves for each element
 /// of 4 / maxRows blocks of each row.
-constexpr int splitSetBytes = 512;
+constexpr int halvesSetBytes = 512;
 
 /// Blocks of 32 columns in a set, one for each input row that there are fewer
 /// than 4.
-LLAMAC_CONSTEXPR int splitSetBlocks(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int halvesSetBlocks(const GemvConfig &config) {
   return 4 / config.maxRows;
 }
 
 /// Tiles whose blocks a warp takes in a step: a set of them, or two sets of
 /// one.
-LLAMAC_CONSTEXPR int splitStepTiles(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int halvesStepTiles(const GemvConfig &config) {
   return config.maxRows == 1 ? 2 : 1;
 }
 
 /// Steps of a row of tiles; blocks past its end count as zeros.
-LLAMAC_CONSTEXPR int splitSteps(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int halvesSteps(const GemvConfig &config) {
   return static_cast<int>(
-      divideUp(config.depth, splitStepTiles(config) * tileColumns));
+      divideUp(config.depth, halvesStepTiles(config) * tileColumns));
 }
-LLAMAC_CONSTEXPR int splitSets(const GemvConfig &config) {
-  return splitSteps(config) * splitStepTiles(config) * 2 /
-         splitSetBlocks(config);
+LLAMAC_CONSTEXPR int halvesSets(const GemvConfig &config) {
+  return halvesSteps(config) * halvesStepTiles(config) * 2 /
+         halvesSetBlocks(config);
 }
 
 /// Numbers of a block of the input: what brings it back to scale, and where
 /// weights have an offset its sum, or those of its two halves.
-LLAMAC_CONSTEXPR int splitNumbers(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int halvesNumbers(const GemvConfig &config) {
   return !hasOffsets(config.format) ? 1 : hasHalfScales(config.format) ? 4 : 2;
 }
 
 /// The shared memory that a block has beside its ring.
-template <GemvConfig config> struct alignas(16) SplitShared {
+template <GemvConfig config> struct alignas(16) HalvesShared {
   static constexpr int rows = config.maxRows;
-  static constexpr int sets = splitSets(config);
-  static constexpr int numbers = splitNumbers(config);
+  static constexpr int sets = halvesSets(config);
+  static constexpr int numbers = halvesNumbers(config);
 
   /// For lanes whose part of an input fragment is zero.
   unsigned char zeros[16];
-  unsigned char input[sets][splitSetBytes];
+  unsigned char input[sets][halvesSetBytes];
   /// The numbers of the block that each pair of a set's columns has.
   float blocks[sets][4][numbers];
   /// Partial sums of the warps, for two units.
@@ -204,31 +204,31 @@ template <GemvConfig config> struct alignas(16) SplitShared {
   float squares[rows][streamWarps];
 };
 
-LLAMAC_CONSTEXPR int splitSharedBytes(const GemvConfig &config) {
+LLAMAC_CONSTEXPR int halvesSharedBytes(const GemvConfig &config) {
   const int sums = 2 * streamWarps * config.weights * tileRows + streamWarps;
   return 16 +
-         splitSets(config) * (splitSetBytes + 4 * splitNumbers(config) * 4) +
+         halvesSets(config) * (halvesSetBytes + 4 * halvesNumbers(config) * 4) +
          static_cast<int>(roundUp(config.maxRows * sums * 4, 16));
 }
 
 /// Whether the input finds room beside a ring.
-LLAMAC_CONSTEXPR bool splitInputFits(const GemvConfig &config) {
-  return long{splitSets(config)} * splitSetBytes <= splitInputLimit;
+LLAMAC_CONSTEXPR bool halvesInputFits(const GemvConfig &config) {
+  return long{halvesSets(config)} * halvesSetBytes <= halvesInputLimit;
 }
 
 /// Groups of tiles of each weight in a stage of `stageBytes`, which come as
 /// one: what fits, if that can be a step or more for every warp, and if it can
 /// be an equal part of a row; or all of a row.
-LLAMAC_CONSTEXPR int splitStageGroups(const GemvConfig &product,
-                                      int stageBytes) {
+LLAMAC_CONSTEXPR int halvesStageGroups(const GemvConfig &product,
+                                       int stageBytes) {
   const int most = stageBytes / (groupBytes(product.format) * product.weights);
   const long row = groupsOf(product.format, product.depth);
   if (row <= most)
     return static_cast<int>(row);
   const int step = static_cast<int>(
-      divideUp(splitStepTiles(product), groupTiles(product.format)));
+      divideUp(halvesStepTiles(product), groupTiles(product.format)));
   const int turn = static_cast<int>(divideUp(
-      streamWarps * splitStepTiles(product), groupTiles(product.format)));
+      streamWarps * halvesStepTiles(product), groupTiles(product.format)));
   const int unit = turn <= most ? turn : step;
   int groups = most < unit ? unit : most / unit * unit;
   for (int fewer = groups; fewer >= groups / 2 && fewer > 0; fewer -= unit)
@@ -237,24 +237,24 @@ LLAMAC_CONSTEXPR int splitStageGroups(const GemvConfig &product,
   return groups;
 }
 
-/// splitStageGroups() of a launch of one product: a stage has five times
+/// halvesStageGroups() of a launch of one product: a stage has five times
 /// stageBytes.
-LLAMAC_CONSTEXPR int splitStageGroups(const StreamConfig &config) {
+LLAMAC_CONSTEXPR int halvesStageGroups(const StreamConfig &config) {
   const int third = streamRingBytes / 3 - 2 * 8;
-  return splitStageGroups(config.product, 5 * config.stageBytes < third
-                                              ? 5 * config.stageBytes
-                                              : third);
+  return halvesStageGroups(config.product, 5 * config.stageBytes < third
+                                               ? 5 * config.stageBytes
+                                               : third);
 }
 
-LLAMAC_CONSTEXPR int splitStageBytes(const StreamConfig &config) {
-  return splitStageGroups(config) * groupBytes(config.product.format) *
+LLAMAC_CONSTEXPR int halvesStageBytes(const StreamConfig &config) {
+  return halvesStageGroups(config) * groupBytes(config.product.format) *
          config.product.weights;
 }
 
 /// Stages of a ring, each with two barriers.
-LLAMAC_CONSTEXPR int splitStages(const StreamConfig &config) {
+LLAMAC_CONSTEXPR int halvesStages(const StreamConfig &config) {
   constexpr int most = 8;
-  const int stages = streamRingBytes / (splitStageBytes(config) + 2 * 8);
+  const int stages = streamRingBytes / (halvesStageBytes(config) + 2 * 8);
   return stages < most ? stages : most;
 }
 
@@ -277,10 +277,10 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const StreamConfig &config) {
   const bool byMma = streamsByMma(config);
   const long units = streamUnits(config);
   LaunchShape shape{units < config.blocks ? units : config.blocks, 0,
-                    byMma ? splitThreads : streamWarps * 32};
+                    byMma ? halvesThreads : streamWarps * 32};
   shape.sharedBytes =
-      byMma ? splitStages(config) * (splitStageBytes(config) + 2 * 8) +
-                  splitSharedBytes(config.product)
+      byMma ? halvesStages(config) * (halvesStageBytes(config) + 2 * 8) +
+                  halvesSharedBytes(config.product)
             : streamWarps * streamStages(config) *
                       (streamStageBytes(config) + 8) +
                   streamInputBytes(config) + streamSquaresBytes(config);

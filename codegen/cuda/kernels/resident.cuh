@@ -266,7 +266,7 @@ public:
     static_assert(residentPartialWords(attention) <= config.partialWords);
     const int splits = splitsOf(attention, tilesOfKeys(attention, position));
     uint32_t *const partials = partialsOf(layer);
-    usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
+    usedPartials = splits > 1 ? splits * residentPartialWords(attention) : 0;
     float *const queries =
         reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
     syncThreads(); // The area's former contents have been read.
@@ -391,13 +391,13 @@ private:
   LLAMAC_DEVICE void productByMma(const Input &input,
                                   const Epilogue &epilogue) {
     using P = Product<number>;
-    using Staged = SplitInput<P::gemv>;
-    using Row = SplitRow<P::gemv, P::segment / groupBytes(P::gemv.format)>;
+    using Staged = HalvedInput<P::gemv>;
+    using Row = HalvesRow<P::gemv, P::segment / groupBytes(P::gemv.format)>;
     constexpr uint32_t early = P::template earlySegments<Input>;
     constexpr int earlyEights =
         early == P::segments ? Staged::eights
                              : early * Row::segmentTiles * (tileColumns / 8);
-    auto &staged = *reinterpret_cast<SplitShared<P::gemv> *>(shared->area);
+    auto &staged = *reinterpret_cast<HalvesShared<P::gemv> *>(shared->area);
     syncThreads(); // The area's former contents have been read.
     if (firstUnit() >= P::Units::count)
       return;
@@ -632,7 +632,7 @@ private:
     constexpr int head = attention.kv.headSize;
     constexpr int partial = attentionPartialFloats(attention);
     static_assert(head % 4 == 0);
-    constexpr long splitWords = residentSplitWords(attention);
+    constexpr long partialWords = residentPartialWords(attention);
     const uint32_t *from = partials + vector * partial;
     constexpr int fours = head / 4, batch = 4;
     for (int base = 0; base < splits * fours; base += 32 * batch) {
@@ -644,7 +644,7 @@ private:
       Four values[batch];
       awaitFours(values, [&](int i) {
         const int four = fourOf(i);
-        return from + four / fours * splitWords + four % fours * 4;
+        return from + four / fours * partialWords + four % fours * 4;
       });
 #pragma unroll
       for (int i = 0; i < batch; ++i)
@@ -655,7 +655,7 @@ private:
     }
     for (int split = laneIndex(); split < splits; split += 32)
       store2(staged + split * partial + head,
-             awaitPair(from + split * splitWords + head));
+             awaitPair(from + split * partialWords + head));
     syncWarp();
     mergeVector<attention>(staged, splits, [&](int d, F32x2 value) {
       storePair(out.words + vector * head + d, value);

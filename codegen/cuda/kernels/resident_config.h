@@ -128,7 +128,7 @@ LLAMAC_CONSTEXPR ResidentConfig withStages(ResidentConfig config, int bytes) {
 LLAMAC_CONSTEXPR int residentSegment(const ResidentConfig &config,
                                      const StreamConfig &stream) {
   if (streamsByMma(stream))
-    return splitStageGroups(stream.product, config.stageBytes) *
+    return halvesStageGroups(stream.product, config.stageBytes) *
            groupBytes(stream.product.format);
   const long row = streamRowBytes(stream);
   const int segment = config.stageBytes / streamRows(stream);
@@ -151,7 +151,7 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const ResidentConfig &config) {
 
 /// Bytes of the area that the input of `stream` takes.
 LLAMAC_CONSTEXPR long residentInputBytes(const StreamConfig &stream) {
-  return streamsByMma(stream) ? splitSharedBytes(stream.product)
+  return streamsByMma(stream) ? halvesSharedBytes(stream.product)
                               : roundUp(stream.product.depth, 32 * 8) * 4;
 }
 
@@ -171,11 +171,11 @@ LLAMAC_CONSTEXPR long residentAttentionBytes(const AttentionConfig &config) {
 }
 
 /// Words of the partial results of a split, [heads][partial], and of all.
-LLAMAC_CONSTEXPR long residentSplitWords(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long residentPartialWords(const AttentionConfig &config) {
   return config.heads * attentionPartialFloats(config);
 }
 LLAMAC_CONSTEXPR long residentPartialWords(const AttentionConfig &config) {
-  return config.splits * residentSplitWords(config);
+  return config.splits * residentPartialWords(config);
 }
 
 } // namespace llamac::cuda

@@ -327,7 +327,7 @@ struct WeightStreamOf {
   using Type = LaneWeightStream<config>;
 };
 template <StreamConfig config> struct WeightStreamOf<config, true> {
-  using Type = SplitWeightStream<config>;
+  using Type = HalvesWeightStream<config>;
 };
 template <StreamConfig config>
 using WeightStream = typename WeightStreamOf<config>::Type;

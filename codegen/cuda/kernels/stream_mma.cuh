@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The products of stream.cuh with weights of block formats and an input whose
-// values are the sums of two halves (split.cuh). An MMA takes 16 rows of
+// values are the sums of two halves (halves.cuh). An MMA takes 16 rows of
 // weights, and 16 rows for each warp would leave most warps of narrow products
 // idle. So a block has a row of tiles at a time, of two weights one of each,
 // its eight warps share the depth, and the ring is the block's: a ninth warp
@@ -24,8 +24,8 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_STREAM_MMA_CUH
 #define LLAMAC_CODEGEN_DEVICE_STREAM_MMA_CUH
 
+#include "llamac/halves.cuh"
 #include "llamac/ptx_sm90.cuh"
-#include "llamac/split.cuh"
 #include "llamac/stream_units.cuh"
 
 #if LLAMAC_HAS_SM90
@@ -34,12 +34,12 @@ namespace llamac::cuda {
 
 /// The eight warps of a block multiply a row of tiles, or one of each of two
 /// weights, which comes in segments of `stageGroups` groups.
-template <GemvConfig product, int stageGroups> struct SplitRow {
+template <GemvConfig product, int stageGroups> struct HalvesRow {
   static constexpr WeightFormat format = product.format;
   static constexpr int groups = groupsOf(format, product.depth);
   static constexpr int segments = divideUp(groups, stageGroups);
-  using Warp = SplitWarp<product>;
-  using Shared = SplitShared<product>;
+  using Warp = HalvesWarp<product>;
+  using Shared = HalvesShared<product>;
   static constexpr int weights = product.weights;
   /// Bytes of a segment of a row of tiles, and of the row.
   static constexpr int segment = stageGroups * groupBytes(format);
@@ -55,7 +55,7 @@ template <GemvConfig product, int stageGroups> struct SplitRow {
                                  segmentSteps % streamWarps == 0;
   static constexpr int unroll = 2 * product.maxRows / weights;
   static_assert(isPackableDepth(format, product.depth));
-  static_assert(splitInputFits(product));
+  static_assert(halvesInputFits(product));
   static_assert(segments == 1 || segmentTiles % stepTiles == 0);
 
   /// Multiplies the warp's share of segment `number`, which lies at `stage`.
@@ -134,22 +134,22 @@ private:
 };
 
 /// The products of a launch of launchShape(config) with packed weights.
-template <StreamConfig config> class SplitWeightStream {
+template <StreamConfig config> class HalvesWeightStream {
   static constexpr GemvConfig product = config.product;
-  using Row = SplitRow<product, splitStageGroups(config)>;
+  using Row = HalvesRow<product, halvesStageGroups(config)>;
   using Units = StreamUnits<config, Row::segments>;
   using Unit = typename Units::Unit;
   using Shared = typename Row::Shared;
   static constexpr int parts = Units::parts;
   static constexpr int weights = product.weights;
-  static constexpr int stages = splitStages(config);
-  static constexpr int stageBytes = splitStageBytes(config);
+  static constexpr int stages = halvesStages(config);
+  static constexpr int stageBytes = halvesStageBytes(config);
   static constexpr int segment = Row::segment, rowBytes = Row::rowBytes;
   static_assert(stages >= 2);
 
 public:
   /// Starts to fill the ring. Matrix `w` of part `p` is bases[p * weights + w].
-  LLAMAC_DEVICE SplitWeightStream(const void *const (&bases)[parts * weights])
+  LLAMAC_DEVICE HalvesWeightStream(const void *const (&bases)[parts * weights])
       : units(bases) {
     LLAMAC_SHARED_DYNAMIC(bytes);
     ring = bytes;
@@ -176,7 +176,7 @@ public:
   LLAMAC_DEVICE void run(int rows, const Rows &input,
                          const Epilogue &epilogue) {
     if (!copies())
-      SplitInput<product>::fill(shared(), input, rows);
+      HalvedInput<product>::fill(shared(), input, rows);
     syncThreads();
     if (!copies()) {
       multiply(rows, input, epilogue);
@@ -250,7 +250,7 @@ private:
     float scale = 1;
     if constexpr (Rows::normalises)
       if (const int row = Row::rowOfLane(); row < product.maxRows)
-        scale = input.scale(SplitInput<product>::squaresOf(shared(), row));
+        scale = input.scale(HalvedInput<product>::squaresOf(shared(), row));
 
     RingPlace<stages> place;
     int finisher = 0;

@@ -10,8 +10,8 @@
 // or a share of a tile, and unpacks it four elements at a time. The elements of
 // block formats become pairs of halves, exactly, and the rest is made of those:
 // floats for lanes that multiply, halves for tensor cores that multiply exactly
-// (split.cuh), bf16 of the scaled weights for the others. Short elements become
-// the latter without a detour (fourAsBf16).
+// (halves.cuh), bf16 of the scaled weights for the others. Short elements
+// become the latter without a detour (fourAsBf16).
 //
 // Integers become halves without a conversion: the bits of q, put where a half
 // of the right exponent has its unit, make the half 2^n + q, and a multiply-add

@@ -94,7 +94,7 @@ LLAMAC_DEVICE F32x2 awaitPair(const uint32_t *word) {
 struct WordRow {
   uint32_t *words;
 };
-/// Waits for the eights that split.cuh loads where a row is in memory.
+/// Waits for the eights that halves.cuh loads where a row is in memory.
 template <int count, class At>
 LLAMAC_DEVICE void loadEights(float (&to)[count][8], WordRow row,
                               const At &at) {

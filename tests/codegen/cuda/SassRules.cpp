@@ -31,10 +31,10 @@ struct Family {
 
 /// How a product of few rows reads and multiplies.
 enum class Walk {
-  Lanes,       ///< gemv: loads, FFMA.
-  Mma,         ///< gemm: asynchronous copies, HMMA.
-  Stream,      ///< Bulk copies, FFMA.
-  SplitStream, ///< Bulk copies, HMMA.
+  Lanes,        ///< gemv: loads, FFMA.
+  Mma,          ///< gemm: asynchronous copies, HMMA.
+  Stream,       ///< Bulk copies, FFMA.
+  HalvesStream, ///< Bulk copies, HMMA.
 };
 
 /// The most instructions for each weight that a lane multiplies, in products of
@@ -63,21 +63,36 @@ static constexpr Family families[] = {
 // is a step's share of waits and copies. The bounds are what 1B, 8B and 70B
 // take on the six GPUs, and a twentieth.
 static constexpr Bound bounds[] = {
-    {Walk::Lanes, "bf16", 1, 2.7},        {Walk::Lanes, "bf16", 2, 4.5},
-    {Walk::Lanes, "bf16", 4, 7.6},        {Walk::Lanes, "q8_0", 1, 4.1},
-    {Walk::Lanes, "q8_0", 2, 5.3},        {Walk::Lanes, "q8_0", 4, 8.5},
-    {Walk::Lanes, "q4_0", 1, 4.8},        {Walk::Lanes, "q4_0", 2, 6.0},
-    {Walk::Lanes, "q4_0", 4, 8.6},        {Walk::Lanes, "mxfp8", 1, 5.9},
-    {Walk::Lanes, "mxfp8", 2, 7.2},       {Walk::Lanes, "mxfp8", 4, 9.8},
-    {Walk::Mma, "bf16", 16, 1.95},        {Walk::Mma, "bf16", 64, 3.35},
-    {Walk::Mma, "q8_0", 16, 5.5},         {Walk::Mma, "q8_0", 64, 6.8},
-    {Walk::Mma, "q4_0", 16, 4.9},         {Walk::Mma, "q4_0", 64, 6.3},
-    {Walk::Mma, "mxfp8", 16, 7.3},        {Walk::Mma, "mxfp8", 64, 8.8},
-    {Walk::Stream, "bf16", 1, 3.9},       {Walk::SplitStream, "q8_0", 1, 3.5},
-    {Walk::SplitStream, "q8_0", 2, 2.8},  {Walk::SplitStream, "q8_0", 4, 3.0},
-    {Walk::SplitStream, "q4_0", 1, 3.3},  {Walk::SplitStream, "q4_0", 2, 3.6},
-    {Walk::SplitStream, "q4_0", 4, 3.8},  {Walk::SplitStream, "mxfp8", 1, 3.5},
-    {Walk::SplitStream, "mxfp8", 2, 3.5}, {Walk::SplitStream, "mxfp8", 4, 3.5},
+    {Walk::Lanes, "bf16", 1, 2.7},
+    {Walk::Lanes, "bf16", 2, 4.5},
+    {Walk::Lanes, "bf16", 4, 7.6},
+    {Walk::Lanes, "q8_0", 1, 4.1},
+    {Walk::Lanes, "q8_0", 2, 5.3},
+    {Walk::Lanes, "q8_0", 4, 8.5},
+    {Walk::Lanes, "q4_0", 1, 4.8},
+    {Walk::Lanes, "q4_0", 2, 6.0},
+    {Walk::Lanes, "q4_0", 4, 8.6},
+    {Walk::Lanes, "mxfp8", 1, 5.9},
+    {Walk::Lanes, "mxfp8", 2, 7.2},
+    {Walk::Lanes, "mxfp8", 4, 9.8},
+    {Walk::Mma, "bf16", 16, 1.95},
+    {Walk::Mma, "bf16", 64, 3.35},
+    {Walk::Mma, "q8_0", 16, 5.5},
+    {Walk::Mma, "q8_0", 64, 6.8},
+    {Walk::Mma, "q4_0", 16, 4.9},
+    {Walk::Mma, "q4_0", 64, 6.3},
+    {Walk::Mma, "mxfp8", 16, 7.3},
+    {Walk::Mma, "mxfp8", 64, 8.8},
+    {Walk::Stream, "bf16", 1, 3.9},
+    {Walk::HalvesStream, "q8_0", 1, 3.5},
+    {Walk::HalvesStream, "q8_0", 2, 2.8},
+    {Walk::HalvesStream, "q8_0", 4, 3.0},
+    {Walk::HalvesStream, "q4_0", 1, 3.3},
+    {Walk::HalvesStream, "q4_0", 2, 3.6},
+    {Walk::HalvesStream, "q4_0", 4, 3.8},
+    {Walk::HalvesStream, "mxfp8", 1, 3.5},
+    {Walk::HalvesStream, "mxfp8", 2, 3.5},
+    {Walk::HalvesStream, "mxfp8", 4, 3.5},
 };
 
 /// Rows of a multiple of this are whole steps of a loop; others spend as much
@@ -101,7 +116,7 @@ static int rowsOf(const std::string &kernel, const std::string &source) {
 static Walk walkOf(const std::string &source, const Sass &sass) {
   const bool isMma = sass.count("HMMA") > 0;
   if (absl::StrContains(source, "WeightStream<config>"))
-    return isMma ? Walk::SplitStream : Walk::Stream;
+    return isMma ? Walk::HalvesStream : Walk::Stream;
   return isMma ? Walk::Mma : Walk::Lanes;
 }
 

@@ -115,7 +115,7 @@ constexpr StreamConfig stream(const ModelCase &model, long outputs, long depth,
   if (config.product.maxRows > streamMaxRows)
     config.product.maxRows = streamMaxRows;
   config.product.outputsPerWarp = 2;
-  while (streamsByMma(config) && !splitInputFits(config.product))
+  while (streamsByMma(config) && !halvesInputFits(config.product))
     config.product.maxRows /= 2;
   return config;
 }

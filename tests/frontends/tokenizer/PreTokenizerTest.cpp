@@ -147,7 +147,8 @@ TEST(PreTokenizer, Llama3IsItsExpression) {
 }
 
 TEST(PreTokenizer, Qwen2IsItsExpression) {
-  const Expression expression(splitExpressions(PreTokenizerKind::Qwen2)[0]);
+  const Expression expression(
+      preTokenizerExpressions(PreTokenizerKind::Qwen2)[0]);
   for (const std::string &text : randomTexts())
     ASSERT_THAT(words(PreTokenizerKind::Qwen2, text),
                 ElementsAreArray(expression.split(text)))
@@ -157,24 +158,25 @@ TEST(PreTokenizer, Qwen2IsItsExpression) {
 TEST(PreTokenizer, ThoseThatTellCaseApartAreTheirExpressions) {
   for (const PreTokenizerKind kind :
        {PreTokenizerKind::Gpt4o, PreTokenizerKind::Tekken}) {
-    const Expression expression(splitExpressions(kind)[0]);
+    const Expression expression(preTokenizerExpressions(kind)[0]);
     for (const std::string &text : randomTexts())
       ASSERT_THAT(words(kind, text), ElementsAreArray(expression.split(text)))
           << text;
   }
 }
 
-TEST(ExpressionSplitter, RunsTheExpressionsOfEveryKind) {
+TEST(ExpressionPreTokenizer, RunsTheExpressionsOfEveryKind) {
   for (int kind = 0; kind <= static_cast<int>(lastPreTokenizer); ++kind) {
-    const auto splitter =
-        ExpressionSplitter::create(static_cast<PreTokenizerKind>(kind));
-    ASSERT_TRUE(splitter.ok()) << splitter.status().message();
-    EXPECT_FALSE(splitExpressions(static_cast<PreTokenizerKind>(kind)).empty());
+    const auto preTokenizer =
+        ExpressionPreTokenizer::create(static_cast<PreTokenizerKind>(kind));
+    ASSERT_TRUE(preTokenizer.ok()) << preTokenizer.status().message();
+    EXPECT_FALSE(
+        preTokenizerExpressions(static_cast<PreTokenizerKind>(kind)).empty());
     for (const absl::string_view text :
          {absl::string_view("a \xFF\xED\xA0\x80 1234'S\xF0\x9F"),
           absl::string_view("x\0y", 3), absl::string_view()}) {
       std::string whole;
-      ASSERT_TRUE(splitter
+      ASSERT_TRUE(preTokenizer
                       ->split(text,
                               [&](absl::string_view word) {
                                 EXPECT_FALSE(word.empty());
@@ -186,18 +188,18 @@ TEST(ExpressionSplitter, RunsTheExpressionsOfEveryKind) {
   }
 }
 
-TEST(ExpressionSplitter, FindsTheWordsThatAreScannedByHand) {
+TEST(ExpressionPreTokenizer, FindsTheWordsThatAreScannedByHand) {
   for (int kind = 0; PreTokenizer::scans(static_cast<PreTokenizerKind>(kind));
        ++kind) {
-    const auto splitter =
-        ExpressionSplitter::create(static_cast<PreTokenizerKind>(kind));
-    ASSERT_TRUE(splitter.ok());
+    const auto preTokenizer =
+        ExpressionPreTokenizer::create(static_cast<PreTokenizerKind>(kind));
+    ASSERT_TRUE(preTokenizer.ok());
     std::vector<std::string> texts = randomTexts();
     texts.resize(1000); // PreTokenizer's tests have the others.
     for (const std::string &text : texts) {
       std::vector<std::string> found;
       ASSERT_TRUE(
-          splitter
+          preTokenizer
               ->split(text,
                       [&](absl::string_view word) { found.emplace_back(word); })
               .ok());

@@ -93,7 +93,7 @@ TEST(WeightMap, ReadsRowsOfAWholeMatrix) {
   EXPECT_EQ(map.find("v"), nullptr);
 }
 
-TEST(WeightMap, JoinsPartsSplitByRows) {
+TEST(WeightMap, JoinsPartsOfRows) {
   TestDirectory directory;
   WeightMap map;
   map.addFile(directory.map("a", "xx" + counting(2)));
@@ -110,7 +110,7 @@ TEST(WeightMap, JoinsPartsSplitByRows) {
   EXPECT_THAT(readAll(map, *map.find("w"), 2, 1), testing::ElementsAre(4, 5));
 }
 
-TEST(WeightMap, JoinsPartsSplitByColumns) {
+TEST(WeightMap, JoinsPartsOfColumns) {
   TestDirectory directory;
   WeightMap map;
   map.addFile(directory.map("a", counting(2)));
@@ -120,7 +120,7 @@ TEST(WeightMap, JoinsPartsSplitByColumns) {
                        .rows = 2,
                        .cols = 3,
                        .parts = {{0, 0, 8}, {1, 0, 16}},
-                       .splitDim = 1})
+                       .partsDim = 1})
                   .ok());
   const std::vector<float> expected = {0, 10, 11, 1, 12, 13};
   EXPECT_THAT(readAll(map, *map.find("w"), 0, 2), ElementsAreArray(expected));
@@ -191,7 +191,7 @@ TEST(WeightMap, AddsWhatGainsAreStoredLess) {
   EXPECT_THAT(same, ElementsAreArray(expected));
 }
 
-TEST(WeightMap, JoinsBlocksSplitByColumns) {
+TEST(WeightMap, JoinsBlocksOfColumns) {
   TestDirectory directory;
   // Q8_0 blocks: d = 1 and every q the row's number, or 10 more on the right.
   Bytes left, right;
@@ -208,7 +208,7 @@ TEST(WeightMap, JoinsBlocksSplitByColumns) {
                        .rows = 2,
                        .cols = 64,
                        .parts = {{0, 0, 68}, {1, 0, 68}},
-                       .splitDim = 1})
+                       .partsDim = 1})
                   .ok());
   std::vector<float> values(128);
   ASSERT_TRUE(map.readRowsAsF32(*map.find("w"), 0, 2, values.data()).ok());

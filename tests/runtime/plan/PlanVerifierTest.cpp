@@ -233,8 +233,8 @@ const Nonsense all[] = {
        p.weights[0]->parts = 3;
      },
      "parts: expected a divisor of 4, got 3"},
-    {"WeightSplitNowhere", [](PlanT &p) { p.weights[0]->splitDim = 2; },
-     "split dimension: expected 0 to 1, got 2"},
+    {"WeightOfPartsNowhere", [](PlanT &p) { p.weights[0]->partsDim = 2; },
+     "dimension of parts: expected 0 to 1, got 2"},
     {"PeersOfOneRank",
      [](PlanT &p) {
        p.exchangeBytes = 64;
@@ -290,8 +290,8 @@ const Nonsense all[] = {
      "extents: expected 384 bytes, got 380"},
     {"SourceNoParts", [](PlanT &p) { refer(p).parts.clear(); },
      "extents: expected 384 bytes, got 0"},
-    {"SourceSplit", [](PlanT &p) { refer(p).splitDim = 2; },
-     "split dimension: expected 0 to 1, got 2"},
+    {"SourceOfParts", [](PlanT &p) { refer(p).partsDim = 2; },
+     "dimension of parts: expected 0 to 1, got 2"},
     {"SourceHalves", [](PlanT &p) { refer(p).rotaryHalves = 1; },
      "rotary halves: expected an even divisor of 96, got 1"},
     {"SourceAddend", [](PlanT &p) { refer(p).addend = NAN; },

@@ -253,7 +253,7 @@ TEST(RandomWeightsTest, PartsAreRowsOrColumnsOfTheWhole) {
 
     weight.rows = 4;
     weight.cols = 64;
-    weight.splitDim = 1;
+    weight.partsDim = 1;
     const std::vector<uint8_t> right = partOfRandom(weight, 1);
     for (ptrdiff_t row = 0; row < 4; ++row)
       EXPECT_TRUE(std::equal(right.begin() + row * half / 4,
@@ -291,12 +291,12 @@ TEST(RowsOfPartTest, PartsAreRowsOrWholeBlocksOfColumns) {
 
   weight.rows = 2;
   weight.cols = 128;
-  weight.splitDim = 0;
+  weight.partsDim = 0;
   EXPECT_EQ(readHalf(1, 1), whole.substr(3 * rowBytes));
 
   weight.rows = 4;
   weight.cols = 64;
-  weight.splitDim = 1;
+  weight.partsDim = 1;
   EXPECT_EQ(readHalf(2, 2),
             whole.substr(2 * rowBytes + 2 * blockBytes, 2 * blockBytes) +
                 whole.substr(3 * rowBytes + 2 * blockBytes));

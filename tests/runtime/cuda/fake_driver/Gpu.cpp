@@ -39,7 +39,7 @@ bool Gpu::loadPlan(const std::string &path) {
     return false;
   const KernelCode loaded{*std::move(module)};
   const auto source = (*reader)->bytes((*reader)->plan().sourceSection);
-  for (SourceFile &file : splitSources(
+  for (SourceFile &file : unbundleSources(
            {reinterpret_cast<const char *>(source.data()), source.size()}))
     if (absl::EndsWith(file.name, ".cu"))
       kernels[std::move(file.text)] = loaded;

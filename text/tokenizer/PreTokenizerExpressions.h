@@ -1,4 +1,4 @@
-//===- SplitExpressions.h - The expressions of pre-tokenizers ---*- C++ -*-===//
+//===- PreTokenizerExpressions.h - Regular expressions of words -*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_TEXT_TOKENIZER_SPLITEXPRESSIONS_H
-#define LLAMAC_TEXT_TOKENIZER_SPLITEXPRESSIONS_H
+#ifndef LLAMAC_TEXT_TOKENIZER_PRETOKENIZEREXPRESSIONS_H
+#define LLAMAC_TEXT_TOKENIZER_PRETOKENIZEREXPRESSIONS_H
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -68,17 +68,17 @@ inline constexpr const char *gpt2Expression =
 inline constexpr const char *digitExpression = R"(\p{N})";
 
 /// The expressions of `kind`.
-absl::Span<const char *const> splitExpressions(PreTokenizerKind kind);
+absl::Span<const char *const> preTokenizerExpressions(PreTokenizerKind kind);
 
-class SplitPattern;
+class PiecePattern;
 
 /// Runs the expressions of a kind. Never changes: any number of threads may
 /// use one.
-class ExpressionSplitter {
+class ExpressionPreTokenizer {
 public:
-  static absl::StatusOr<ExpressionSplitter> create(PreTokenizerKind kind);
-  ExpressionSplitter(ExpressionSplitter &&) noexcept;
-  ~ExpressionSplitter();
+  static absl::StatusOr<ExpressionPreTokenizer> create(PreTokenizerKind kind);
+  ExpressionPreTokenizer(ExpressionPreTokenizer &&) noexcept;
+  ~ExpressionPreTokenizer();
 
   /// Calls `word` with every word of `text`, in order; together they are the
   /// text. Bytes that are no character count as control characters. Error: the
@@ -87,10 +87,10 @@ public:
                      absl::FunctionRef<void(absl::string_view)> word) const;
 
 private:
-  ExpressionSplitter();
-  std::vector<std::unique_ptr<SplitPattern>> patterns;
+  ExpressionPreTokenizer();
+  std::vector<std::unique_ptr<PiecePattern>> patterns;
 };
 
 } // namespace llamac
 
-#endif // LLAMAC_TEXT_TOKENIZER_SPLITEXPRESSIONS_H
+#endif // LLAMAC_TEXT_TOKENIZER_PRETOKENIZEREXPRESSIONS_H

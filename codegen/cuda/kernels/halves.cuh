@@ -1,4 +1,4 @@
-//===- split.cuh - Exact products of integers by halves ---------*- C++ -*-===//
+//===- halves.cuh - Exact products of integers by halves --------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -34,8 +34,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_CODEGEN_DEVICE_SPLIT_CUH
-#define LLAMAC_CODEGEN_DEVICE_SPLIT_CUH
+#ifndef LLAMAC_CODEGEN_CUDA_KERNELS_HALVES_CUH
+#define LLAMAC_CODEGEN_CUDA_KERNELS_HALVES_CUH
 
 #include "llamac/vmath.cuh"
 #include "llamac/weights.cuh"
@@ -60,13 +60,13 @@ LLAMAC_DEVICE void loadEights(float (&to)[count][8], const float *row,
 
 /// The input of a product in shared memory, in halves, times the gain of a
 /// norm.
-template <GemvConfig config> struct SplitInput {
-  using Shared = SplitShared<config>;
+template <GemvConfig config> struct HalvedInput {
+  using Shared = HalvesShared<config>;
   static constexpr int rows = config.maxRows;
-  static constexpr int setBlocks = splitSetBlocks(config);
+  static constexpr int setBlocks = halvesSetBlocks(config);
   static constexpr bool shifted = PackedWeight<config.format>::shifted;
   static_assert(rows == 1 || rows == 2 || rows == 4);
-  static_assert(sizeof(Shared) == splitSharedBytes(config));
+  static_assert(sizeof(Shared) == halvesSharedBytes(config));
 
   /// Elements of a row, with zeros behind its end, in eights.
   static constexpr int eights = Shared::sets * setBlocks * 4;
@@ -202,14 +202,14 @@ private:
 /// A warp computes parts of the sums of 16 rows of each weight with every row
 /// of the input. Lane (g, t) has those of rows g and g + 8 with input row t %
 /// rows.
-template <GemvConfig config> struct SplitWarp {
+template <GemvConfig config> struct HalvesWarp {
   static constexpr WeightFormat format = config.format;
   static constexpr int weights = config.weights;
   static constexpr int rows = config.maxRows;
-  static constexpr int setBlocks = splitSetBlocks(config);
-  static constexpr int stepTiles = splitStepTiles(config);
+  static constexpr int setBlocks = halvesSetBlocks(config);
+  static constexpr int stepTiles = halvesStepTiles(config);
   static constexpr int stepSets = 2 * stepTiles / setBlocks;
-  using Shared = SplitShared<config>;
+  using Shared = HalvesShared<config>;
   using Scale = BlockScale<format>;
 
   int g = laneIndex() / 4;
@@ -220,7 +220,7 @@ private:
   const Shared &shared;
 
 public:
-  LLAMAC_DEVICE SplitWarp(const Shared &shared) : shared(shared) {}
+  LLAMAC_DEVICE HalvesWarp(const Shared &shared) : shared(shared) {}
 
   /// Adds the products of step `step` of the depth. Its first tile is at
   /// `tile`, the second, if a step has two, `next` bytes further, and what its
@@ -250,7 +250,7 @@ public:
           const int at = set * setBlocks + block;
           const bool isOwn = rows == 4 || g / 2 / rows == block;
           const auto x = vectorAt<const Words4>(
-              isOwn ? own + set * splitSetBytes : shared.zeros);
+              isOwn ? own + set * halvesSetBytes : shared.zeros);
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int four = at % 2 * 2 + half;
@@ -312,4 +312,4 @@ private:
 
 } // namespace llamac::cuda
 
-#endif // LLAMAC_CODEGEN_DEVICE_SPLIT_CUH
+#endif // LLAMAC_CODEGEN_CUDA_KERNELS_HALVES_CUH

@@ -1,4 +1,4 @@
-//===- SplitExpressions.cpp - The expressions of pre-tokenizers -----------===//
+//===- PreTokenizerExpressions.cpp - The expressions of pre-tokenizers ----===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "text/tokenizer/SplitExpressions.h"
+#include "text/tokenizer/PreTokenizerExpressions.h"
 
 #include "runtime/base/Status.h"
 #include "text/tokenizer/CharClasses.h"
@@ -154,7 +154,7 @@ static constexpr KindExpressions kindExpressions[] = {
       CASED(CONTRACTION "?", R"(\p{N})")}},
 };
 
-absl::Span<const char *const> splitExpressions(PreTokenizerKind kind) {
+absl::Span<const char *const> preTokenizerExpressions(PreTokenizerKind kind) {
   for (const KindExpressions &row : kindExpressions)
     if (row.kind == kind)
       return absl::MakeSpan(row.expressions,
@@ -206,13 +206,13 @@ struct FreePcre2 {
 } // namespace
 
 // One expression.
-class SplitPattern {
+class PiecePattern {
 public:
   enum class Groups : uint8_t { None, InWords, Places };
 
-  static absl::StatusOr<std::unique_ptr<SplitPattern>>
+  static absl::StatusOr<std::unique_ptr<PiecePattern>>
   compile(absl::string_view expression) {
-    auto pattern = std::make_unique<SplitPattern>();
+    auto pattern = std::make_unique<PiecePattern>();
     if (expression == groupsInWords)
       pattern->groups = Groups::InWords;
     else if (expression == placesOfGroups)
@@ -314,20 +314,20 @@ private:
   Groups groups = Groups::None;
 };
 
-ExpressionSplitter::ExpressionSplitter() = default;
-ExpressionSplitter::ExpressionSplitter(ExpressionSplitter &&) noexcept =
-    default;
-ExpressionSplitter::~ExpressionSplitter() = default;
+ExpressionPreTokenizer::ExpressionPreTokenizer() = default;
+ExpressionPreTokenizer::ExpressionPreTokenizer(
+    ExpressionPreTokenizer &&) noexcept = default;
+ExpressionPreTokenizer::~ExpressionPreTokenizer() = default;
 
-absl::StatusOr<ExpressionSplitter>
-ExpressionSplitter::create(PreTokenizerKind kind) {
-  ExpressionSplitter splitter;
-  for (const char *expression : splitExpressions(kind)) {
-    LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<SplitPattern> pattern,
-                            SplitPattern::compile(expression));
-    splitter.patterns.push_back(std::move(pattern));
+absl::StatusOr<ExpressionPreTokenizer>
+ExpressionPreTokenizer::create(PreTokenizerKind kind) {
+  ExpressionPreTokenizer preTokenizer;
+  for (const char *expression : preTokenizerExpressions(kind)) {
+    LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<PiecePattern> pattern,
+                            PiecePattern::compile(expression));
+    preTokenizer.patterns.push_back(std::move(pattern));
   }
-  return splitter;
+  return preTokenizer;
 }
 
 // `text` with each byte that is no character as a control character, and each
@@ -345,14 +345,14 @@ static std::string asValidUtf8(absl::string_view text) {
   return out;
 }
 
-absl::Status ExpressionSplitter::split(
+absl::Status ExpressionPreTokenizer::split(
     absl::string_view text,
     absl::FunctionRef<void(absl::string_view)> word) const {
   if (text.empty())
     return absl::OkStatus();
   const std::string valid = asValidUtf8(text);
   std::vector<size_t> ends = {text.size()};
-  for (const std::unique_ptr<SplitPattern> &pattern : patterns)
+  for (const std::unique_ptr<PiecePattern> &pattern : patterns)
     LLAMAC_RETURN_IF_ERROR(pattern->cut(valid, ends));
   size_t begin = 0;
   for (const size_t end : ends) {
