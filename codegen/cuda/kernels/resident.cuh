@@ -266,7 +266,7 @@ public:
     static_assert(residentPartialWords(attention) <= config.partialWords);
     const int splits = splitsOf(attention, tilesOfKeys(attention, position));
     uint32_t *const partials = partialsOf(layer);
-    usedPartials = splits > 1 ? splits * residentPartialWords(attention) : 0;
+    usedPartials = splits > 1 ? splits * residentSplitWords(attention) : 0;
     float *const queries =
         reinterpret_cast<float *>(shared->area + residentTileBytes(attention));
     syncThreads(); // The area's former contents have been read.
@@ -632,7 +632,7 @@ private:
     constexpr int head = attention.kv.headSize;
     constexpr int partial = attentionPartialFloats(attention);
     static_assert(head % 4 == 0);
-    constexpr long partialWords = residentPartialWords(attention);
+    constexpr long partialWords = residentSplitWords(attention);
     const uint32_t *from = partials + vector * partial;
     constexpr int fours = head / 4, batch = 4;
     for (int base = 0; base < splits * fours; base += 32 * batch) {

@@ -146,7 +146,7 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
     storePair(out.words + (firstHead + vector) * head + d, value);
   }
   LLAMAC_DEVICE void storePartial(int vector, int d, F32x2 value) const {
-    storePair(partials + of.split * residentPartialWords(config) +
+    storePair(partials + of.split * residentSplitWords(config) +
                   (firstHead + vector) * partial + d,
               value);
   }

@@ -171,11 +171,11 @@ LLAMAC_CONSTEXPR long residentAttentionBytes(const AttentionConfig &config) {
 }
 
 /// Words of the partial results of a split, [heads][partial], and of all.
-LLAMAC_CONSTEXPR long residentPartialWords(const AttentionConfig &config) {
+LLAMAC_CONSTEXPR long residentSplitWords(const AttentionConfig &config) {
   return config.heads * attentionPartialFloats(config);
 }
 LLAMAC_CONSTEXPR long residentPartialWords(const AttentionConfig &config) {
-  return config.splits * residentPartialWords(config);
+  return config.splits * residentSplitWords(config);
 }
 
 } // namespace llamac::cuda
