@@ -133,22 +133,28 @@ static Tensor divideByRoots(Tensor x, const Tensor &squares, double eps) {
   return x;
 }
 
-/// The input of a product, operand 0; normalised into `storage` by operand
-/// `norm` when `eps` is given.
-static absl::StatusOr<const Tensor *>
-inputRows(OpCall &call, unsigned norm, FloatAttr eps,
-          std::optional<Tensor> &storage) {
-  if (!eps)
-    return &call.tensor(0);
-  if (std::holds_alternative<Tensor>(*call.operands[norm])) {
-    storage = divideByRoots(call.tensor(0), call.tensor(norm),
-                            eps.getValueAsDouble());
-    return &*storage;
+/// The products of the input, operand 0, with each of the `count` weights
+/// behind it; normalised by the operand behind these when `eps` is given.
+static absl::StatusOr<std::vector<Tensor>>
+productsOf(OpCall &call, unsigned count, FloatAttr eps) {
+  const unsigned norm = 1 + count;
+  std::optional<Tensor> normalised;
+  if (eps && std::holds_alternative<Tensor>(*call.operands[norm])) {
+    normalised = divideByRoots(call.tensor(0), call.tensor(norm),
+                               eps.getValueAsDouble());
+  } else if (eps) {
+    LLAMAC_ASSIGN_OR_RETURN(normalised, normaliseRows(call, call.tensor(0),
+                                                      call.weight(norm),
+                                                      eps.getValueAsDouble()));
   }
-  LLAMAC_ASSIGN_OR_RETURN(storage,
-                          normaliseRows(call, call.tensor(0), call.weight(norm),
-                                        eps.getValueAsDouble()));
-  return &*storage;
+  std::vector<Tensor> products(count);
+  for (unsigned i = 0; i < count; ++i) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        products[i],
+        multiplyRows(call, normalised ? *normalised : call.tensor(0),
+                     call.weight(1 + i)));
+  }
+  return products;
 }
 
 /// The sums of squares of `parts` equal parts of each row of `x`.
@@ -222,16 +228,8 @@ template <> absl::Status compute<kernel::MatmulOp>(OpCall &call) {
   auto op = cast<kernel::MatmulOp>(call.op);
   const unsigned weights = op.getWeights().size();
   const unsigned nextNorm = 1 + weights + (op.getNorm() ? 1 : 0);
-  std::optional<Tensor> normalised;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Tensor *input,
-      inputRows(call, 1 + weights, op.getEpsAttr(), normalised));
-  std::vector<Tensor> products;
-  for (unsigned i = 0; i < weights; ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(Tensor product,
-                            multiplyRows(call, *input, call.weight(1 + i)));
-    products.push_back(std::move(product));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<Tensor> products,
+                          productsOf(call, weights, op.getEpsAttr()));
   return giveWithEpilogue(call, products, op.getEpilogue(), nextNorm);
 }
 
@@ -318,32 +316,20 @@ template <> absl::Status compute<kernel::QkvOp>(OpCall &call) {
   auto op = cast<kernel::QkvOp>(call.op);
   const unsigned firstBias = op.getNorm() ? NormWeight + 1 : NormWeight;
   const unsigned table = firstBias + op.getBiases().size();
-  std::optional<Tensor> normalised;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Tensor *input,
-      inputRows(call, NormWeight, op.getEpsAttr(), normalised));
-  Tensor parts[3]; // Query, key and value.
-  for (unsigned i = 0; i < 3; ++i) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        parts[i], multiplyRows(call, *input, call.weight(QueryWeight + i)));
-    if (!op.getBiases().empty())
-      LLAMAC_RETURN_IF_ERROR(
-          addRow(call, parts[i], call.weight(firstBias + i)));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<Tensor> parts,
+                          productsOf(call, 3, op.getEpsAttr()));
+  for (unsigned i = 0; i < op.getBiases().size(); ++i)
+    LLAMAC_RETURN_IF_ERROR(addRow(call, parts[i], call.weight(firstBias + i)));
   return rotateAndAppend(call, std::move(parts[0]), std::move(parts[1]),
                          parts[2], call.tensor(table), table + 1);
 }
 
 template <> absl::Status compute<kernel::QkvProductsOp>(OpCall &call) {
-  enum { Input, QueryWeight, NormWeight = QueryWeight + 3 };
-  std::optional<Tensor> normalised;
-  LLAMAC_ASSIGN_OR_RETURN(
-      const Tensor *input,
-      inputRows(call, NormWeight,
-                cast<kernel::QkvProductsOp>(call.op).getEpsAttr(), normalised));
-  for (unsigned i = 0; i < 3; ++i)
-    LLAMAC_RETURN_IF_ERROR(
-        call.give(multiplyRows(call, *input, call.weight(QueryWeight + i))));
+  auto op = cast<kernel::QkvProductsOp>(call.op);
+  LLAMAC_ASSIGN_OR_RETURN(std::vector<Tensor> parts,
+                          productsOf(call, 3, op.getEpsAttr()));
+  for (Tensor &part : parts)
+    (void)call.give(std::move(part));
   return absl::OkStatus();
 }
 

@@ -46,48 +46,33 @@ static constexpr int32_t sequenceCount = 2;
 // Numbers
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Random numbers, the same on every machine.
-class Numbers {
-public:
-  explicit Numbers(uint64_t seed) : stream(seed) {}
-
-  uint64_t bits() { return stream.next(); }
-
-  /// In [-limit, limit).
-  float uniform(float limit) {
-    const auto value = static_cast<int32_t>(bits() >> 32);
-    return static_cast<float>(value) * 0x1p-31F * limit;
-  }
-
-private:
-  RandomStream stream;
-};
-
-} // namespace
+/// A random number in [-limit, limit), the same on every machine.
+static float uniform(RandomStream &random, float limit) {
+  const auto value = static_cast<int32_t>(random.next() >> 32);
+  return static_cast<float>(value) * 0x1p-31F * limit;
+}
 
 /// The stored bytes of a row of `cols` weights whose products with numbers
 /// around 1 add up to such.
 static std::vector<uint8_t> weightRow(DataType type, int64_t cols,
                                       uint64_t seed) {
-  Numbers random(seed);
+  RandomStream random(seed);
   std::vector<uint8_t> bytes(dataTypeBytes(type, cols));
   const auto rms = 1 / std::sqrt(static_cast<float>(cols));
   if (!takesRandomBits(type)) {
     std::vector<float> row(cols);
     for (float &weight : row)
-      weight = random.uniform(1.7F * rms);
+      weight = uniform(random, 1.7F * rms);
     quantizeRow(type, row.data(), cols, bytes.data());
     return bytes;
   }
   for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
-    const uint64_t bits = random.bits();
+    const uint64_t bits = random.next();
     std::memcpy(&bytes[at], &bits, std::min(sizeof bits, bytes.size() - at));
   }
   const size_t blockBytes = dataTypeInfo(type).blockBytes;
   for (size_t at = 0; at < bytes.size(); at += blockBytes)
-    setBlockScales(type, (1.25F + random.uniform(0.25F)) * rms, &bytes[at]);
+    setBlockScales(type, (1.25F + uniform(random, 0.25F)) * rms, &bytes[at]);
   return bytes;
 }
 
@@ -139,21 +124,21 @@ static bool appends(Operation *op) {
 /// Random numbers in [0, bound), of which the last is one.
 static reference::Indices indicesBelow(int64_t bound, int64_t count,
                                        uint64_t seed) {
-  Numbers random(seed);
+  RandomStream random(seed);
   reference::Indices indices(count);
   for (int32_t &index : indices)
-    index = static_cast<int32_t>(random.bits() % bound);
+    index = static_cast<int32_t>(random.next() % bound);
   indices.back() = static_cast<int32_t>(bound - 1);
   return indices;
 }
 
 /// Temperature, top-k and top-p of every second row; the others are greedy.
 static reference::Indices makeSamplingParams(int64_t rows, uint64_t seed) {
-  Numbers random(seed);
+  RandomStream random(seed);
   reference::Indices words(rows * reference::samplingParamWords);
   for (int64_t row = 0; row < rows; row += 2) {
     const SamplingParams params{0.8F, 40, 0.9F,
-                                static_cast<uint32_t>(random.bits() >> 32)};
+                                static_cast<uint32_t>(random.next() >> 32)};
     std::memcpy(&words[row * reference::samplingParamWords], &params,
                 sizeof params);
   }
@@ -202,9 +187,9 @@ KernelTrial::makeOperand(BlockArgument argument, int64_t rank) {
   shape.front() = isGathered ? gathered : rows;
   if (isa<FloatType>(type.getElementType())) {
     reference::Tensor tensor(std::move(shape));
-    Numbers random((static_cast<uint64_t>(rank) << 32) + number + 1);
+    RandomStream random((static_cast<uint64_t>(rank) << 32) + number + 1);
     for (float &element : tensor.data)
-      element = random.uniform(2);
+      element = uniform(random, 2);
     // Squares of such numbers have means of 1 to 3.
     if (hasProducts(user) && squaresOf(user) == argument) {
       const int64_t width = widthOf(user->getOperand(0));
@@ -252,13 +237,13 @@ reference::KvState KernelTrial::makeCache(llama::KVType kv,
   reference::KvState state(kv.getHeads(), kv.getSize());
   const int64_t width = state.rowSize();
   std::vector<uint8_t> page(layout.pageBytes);
-  Numbers random(77);
+  RandomStream random(77);
   for (int32_t sequence = 0; sequence < sequenceCount; ++sequence) {
     const int64_t count = withRows ? tokensOf(sequence) : before;
     std::vector<float> keys(count * width), cached(count * width);
     for (std::vector<float> *part : {&keys, &cached})
       for (float &element : *part)
-        element = random.uniform(2);
+        element = uniform(random, 2);
     std::vector<int32_t> tokens(count);
     std::iota(tokens.begin(), tokens.end(), 0);
     for (int64_t token = 0; token < count; ++token) {

@@ -10,7 +10,7 @@
 
 #include "compiler/reference/Ops.h"
 #include "runtime/base/Status.h"
-#include "runtime/formats/FloatBits.h"
+#include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/str_cat.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -132,30 +132,6 @@ std::vector<float> numbersOf(const reference::Value &value) {
   return {};
 }
 
-namespace {
-
-/// An element in memory: a number, or a bf16 as its bits.
-struct Bf16 {
-  uint16_t bits;
-
-  explicit operator float() const { return bf16ToF32(bits); }
-};
-
-} // namespace
-
-template <typename T>
-static std::vector<float> elementsIn(absl::Span<const uint8_t> bytes) {
-  std::vector<T> elements(bytes.size() / sizeof(T));
-  std::memcpy(elements.data(), bytes.data(), bytes.size());
-  return {elements.begin(), elements.end()};
-}
-
-template <typename T>
-static std::vector<uint8_t> bytesOf(const std::vector<T> &elements) {
-  const auto *first = reinterpret_cast<const uint8_t *>(elements.data());
-  return {first, first + elements.size() * sizeof(T)};
-}
-
 static Type elementOf(Type type) {
   return cast<RankedTensorType>(type).getElementType();
 }
@@ -171,31 +147,45 @@ static bool isInLaneOrder(Type type) {
       cast<RankedTensorType>(type).getEncoding());
 }
 
+/// How the floats of a tensor of `type` lie in memory.
+static DataType storedType(Type type) {
+  return elementOf(type).isBF16() ? DataType::BF16 : DataType::F32;
+}
+
 std::vector<uint8_t> storedNumbers(Type type, const reference::Value &value) {
-  if (const auto *indices = std::get_if<reference::Indices>(&value))
-    return bytesOf(*indices);
-  const std::vector<float> &numbers = std::get<reference::Tensor>(value).data;
-  if (!elementOf(type).isBF16())
-    return bytesOf(numbers);
-  std::vector<uint16_t> rounded(numbers.size());
-  const bool inLaneOrder = isInLaneOrder(type);
-  for (size_t i = 0; i < numbers.size(); ++i)
-    rounded[inLaneOrder ? placeOfColumn(i) : i] = f32ToBf16(numbers[i]);
-  return bytesOf(rounded);
+  if (const auto *indices = std::get_if<reference::Indices>(&value)) {
+    const auto *first = reinterpret_cast<const uint8_t *>(indices->data());
+    return {first, first + indices->size() * sizeof(int32_t)};
+  }
+  std::vector<float> numbers = std::get<reference::Tensor>(value).data;
+  if (isInLaneOrder(type)) {
+    const std::vector<float> columns = numbers;
+    for (size_t i = 0; i < columns.size(); ++i)
+      numbers[placeOfColumn(i)] = columns[i];
+  }
+  const DataType stored = storedType(type);
+  std::vector<uint8_t> bytes(dataTypeBytes(stored, numbers.size()));
+  quantizeRow(stored, numbers.data(), static_cast<int64_t>(numbers.size()),
+              bytes.data());
+  return bytes;
 }
 
 std::vector<float> numbersIn(Type type, absl::Span<const uint8_t> bytes) {
-  if (elementOf(type).isBF16()) {
-    const std::vector<float> stored = elementsIn<Bf16>(bytes);
-    if (!isInLaneOrder(type))
-      return stored;
-    std::vector<float> numbers(stored.size());
-    for (size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = stored[placeOfColumn(i)];
-    return numbers;
+  if (elementOf(type).isInteger()) {
+    std::vector<int32_t> integers(bytes.size() / sizeof(int32_t));
+    std::memcpy(integers.data(), bytes.data(), bytes.size());
+    return {integers.begin(), integers.end()};
   }
-  return elementOf(type).isInteger() ? elementsIn<int32_t>(bytes)
-                                     : elementsIn<float>(bytes);
+  const DataType stored = storedType(type);
+  std::vector<float> numbers(bytes.size() / dataTypeBytes(stored, 1));
+  dequantizeRow(stored, bytes.data(), static_cast<int64_t>(numbers.size()),
+                numbers.data());
+  if (isInLaneOrder(type)) {
+    const std::vector<float> lanes = numbers;
+    for (size_t i = 0; i < lanes.size(); ++i)
+      numbers[i] = lanes[placeOfColumn(i)];
+  }
+  return numbers;
 }
 
 int64_t widthOf(const reference::Value &value) {
