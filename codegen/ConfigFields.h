@@ -10,7 +10,8 @@
 // takes the sizes that an op's tiles set, and gives those that reports show.
 // Each target has such lists, in the order of declaration:
 //
-//   visitFields(config, visit) calls visit(kind, name, member) for each member
+//   LLAMAC_CONFIG_FIELDS       defines visitFields(config, visit), which calls
+//                              visit(kind, name, member) for each member
 //   enumeratorText(value)      is the C++ of an enumeration: "KvFormat::F16"
 //
 // A structured binding in each list does not compile when a member is missing.
@@ -44,6 +45,34 @@ enum class FieldKind {
 /// A list takes its struct as one to read or one to write.
 template <typename Config, typename Of>
 concept FieldsOf = std::same_as<std::remove_const_t<Config>, Of>;
+
+/// Calls visit(kind, name, member) for `members`, which have the `names`, in
+/// their order: "format, depth". Words of `sizes` and of `tiles` name those of
+/// these kinds.
+template <typename Visit, typename... Members>
+void visitNamed(Visit &visit, llvm::StringRef sizes, llvm::StringRef tiles,
+                llvm::StringRef names, Members &...members) {
+  auto visitNext = [&](auto &member) {
+    const auto [name, rest] = names.split(", ");
+    const auto isOneOf = [name](llvm::StringRef words) {
+      return llvm::is_contained(llvm::split(words, ' '), name);
+    };
+    visit(isOneOf(tiles)   ? FieldKind::Tile
+          : isOneOf(sizes) ? FieldKind::Size
+                           : FieldKind::Shape,
+          name, member);
+    names = rest;
+  };
+  (visitNext(members), ...);
+}
+
+/// Defines visitFields() for `Struct`, whose members are the last arguments.
+#define LLAMAC_CONFIG_FIELDS(Struct, sizes, tiles, ...)                        \
+  template <FieldsOf<Struct> Config, typename Visit>                           \
+  void visitFields(Config &config, Visit visit) {                              \
+    auto &[__VA_ARGS__] = config;                                              \
+    visitNamed(visit, sizes, tiles, #__VA_ARGS__, __VA_ARGS__);                \
+  }
 
 inline std::string enumeratorText(ExpKind kind) {
   static constexpr const char *names[] = {"Exact", "Poly3", "Table256"};

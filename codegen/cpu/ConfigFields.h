@@ -28,70 +28,15 @@ namespace llamac::cpu {
 
 std::string enumeratorText(KvFormat format);
 
-template <FieldsOf<MatmulConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[format, outputs, depth, weights, exact, leaves, panels, ahead,
-         rowBlock] = config;
-  visit(FieldKind::Shape, "format", format);
-  visit(FieldKind::Shape, "outputs", outputs);
-  visit(FieldKind::Shape, "depth", depth);
-  visit(FieldKind::Shape, "weights", weights);
-  visit(FieldKind::Shape, "exact", exact);
-  visit(FieldKind::Shape, "leaves", leaves);
-  visit(FieldKind::Tile, "panels", panels);
-  visit(FieldKind::Tile, "ahead", ahead);
-  visit(FieldKind::Tile, "rowBlock", rowBlock);
-}
-
-template <FieldsOf<KvConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[kvHeads, headSize, pagesPerSequence, pageTokens, format] = config;
-  visit(FieldKind::Shape, "kvHeads", kvHeads);
-  visit(FieldKind::Shape, "headSize", headSize);
-  visit(FieldKind::Shape, "pagesPerSequence", pagesPerSequence);
-  visit(FieldKind::Size, "pageTokens", pageTokens);
-  visit(FieldKind::Shape, "format", format);
-}
-
-template <FieldsOf<AttentionConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[kv, heads, scale, window, splitTokens, vectors, exp, topK] = config;
-  visit(FieldKind::Shape, "kv", kv);
-  visit(FieldKind::Shape, "heads", heads);
-  visit(FieldKind::Shape, "scale", scale);
-  visit(FieldKind::Shape, "window", window);
-  visit(FieldKind::Shape, "splitTokens", splitTokens);
-  visit(FieldKind::Tile, "vectors", vectors);
-  visit(FieldKind::Shape, "exp", exp);
-  visit(FieldKind::Shape, "topK", topK);
-}
-
-template <FieldsOf<QkvConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[query, key, value, kv, biased] = config;
-  visit(FieldKind::Shape, "query", query);
-  visit(FieldKind::Shape, "key", key);
-  visit(FieldKind::Shape, "value", value);
-  visit(FieldKind::Shape, "kv", kv);
-  visit(FieldKind::Shape, "biased", biased);
-}
-
-template <FieldsOf<RopeConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[kv, heads, queryNorm, keyNorm] = config;
-  visit(FieldKind::Shape, "kv", kv);
-  visit(FieldKind::Shape, "heads", heads);
-  visit(FieldKind::Shape, "queryNorm", queryNorm);
-  visit(FieldKind::Shape, "keyNorm", keyNorm);
-}
-
-template <FieldsOf<EmbedConfig> Config, typename Visit>
-void visitFields(Config &config, Visit visit) {
-  auto &[format, width, rows] = config;
-  visit(FieldKind::Shape, "format", format);
-  visit(FieldKind::Shape, "width", width);
-  visit(FieldKind::Shape, "rows", rows);
-}
+LLAMAC_CONFIG_FIELDS(MatmulConfig, "", "panels ahead rowBlock", format, outputs,
+                     depth, weights, exact, leaves, panels, ahead, rowBlock)
+LLAMAC_CONFIG_FIELDS(KvConfig, "pageTokens", "", kvHeads, headSize,
+                     pagesPerSequence, pageTokens, format)
+LLAMAC_CONFIG_FIELDS(AttentionConfig, "", "vectors", kv, heads, scale, window,
+                     splitTokens, vectors, exp, topK)
+LLAMAC_CONFIG_FIELDS(QkvConfig, "", "", query, key, value, kv, biased)
+LLAMAC_CONFIG_FIELDS(RopeConfig, "", "", kv, heads, queryNorm, keyNorm)
+LLAMAC_CONFIG_FIELDS(EmbedConfig, "", "", format, width, rows)
 
 } // namespace llamac::cpu
 
