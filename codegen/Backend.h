@@ -20,6 +20,7 @@
 #include "ir/kernel/TargetNumerics.h"
 #include "ir/llama/Llama.h"
 #include "ir/plan/Plan.h"
+#include "runtime/plan/PlanConfig.h"
 
 #include "absl/status/statusor.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -88,6 +89,16 @@ public:
 
   const Target &target() const override { return ownTarget; }
   const kernel::TargetNumerics &numerics() const override { return ownTarget; }
+
+  schema::KvLayoutT kvLayout(llama::KVType kv) const override {
+    const auto config = kvConfig(kv, ownTarget.options());
+    schema::KvLayoutT layout;
+    layout.pageTokens = config.pageTokens;
+    layout.pageBytes = kvPageBytes(config);
+    layout.pagesPerSequence = config.pagesPerSequence;
+    layout.type = toPlan(dataTypeOf(config.format));
+    return layout;
+  }
 
 private:
   Target ownTarget;

@@ -29,30 +29,6 @@ absl::Status CpuBackend::checkModel(const ModelConfig &config) const {
   return absl::OkStatus();
 }
 
-static schema::DataType typeOf(cpu::KvFormat format) {
-  switch (format) {
-  case cpu::KvFormat::F32:
-    return schema::DataType::F32;
-  case cpu::KvFormat::F16:
-    return schema::DataType::F16;
-  case cpu::KvFormat::BF16:
-    return schema::DataType::BF16;
-  case cpu::KvFormat::Q8_0:
-    return schema::DataType::Q8_0;
-  }
-  llvm_unreachable("no other format");
-}
-
-schema::KvLayoutT CpuBackend::kvLayout(llama::KVType kv) const {
-  const cpu::KvConfig config = kvConfig(kv, target().options());
-  schema::KvLayoutT layout;
-  layout.pageTokens = config.pageTokens;
-  layout.pageBytes = cpu::kvPageBytes(config);
-  layout.pagesPerSequence = config.pagesPerSequence;
-  layout.type = typeOf(config.format);
-  return layout;
-}
-
 FailureOr<std::string> emitCpuUnit(ArrayRef<plan::KernelOp> kernels,
                                    const CpuTargetOptions &options) {
   std::set<StringRef> headers;

@@ -40,7 +40,6 @@ public:
   schema::WeightLayout matrixLayout() const override {
     return schema::WeightLayout::Panel16;
   }
-  schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
        SourceLayout layout) const override;

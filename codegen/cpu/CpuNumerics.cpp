@@ -36,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuTarget.h"
+#include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -127,27 +128,6 @@ forEachRun(const cpu::KvConfig &kv, int64_t token,
     }
 }
 
-static float loadElement(cpu::KvFormat format, const uint8_t *from) {
-  uint16_t half = 0;
-  float single = 0;
-  if (format == cpu::KvFormat::F32) {
-    std::memcpy(&single, from, sizeof single);
-    return single;
-  }
-  std::memcpy(&half, from, sizeof half);
-  return format == cpu::KvFormat::F16 ? f16ToF32(half) : bf16ToF32(half);
-}
-
-static void storeElement(cpu::KvFormat format, float value, uint8_t *to) {
-  if (format == cpu::KvFormat::F32) {
-    std::memcpy(to, &value, sizeof value);
-    return;
-  }
-  const uint16_t half =
-      format == cpu::KvFormat::F16 ? f32ToF16(value) : f32ToBf16(value);
-  std::memcpy(to, &half, sizeof half);
-}
-
 static int64_t codeAt(const CacheRun &run, int64_t i) {
   return run.at + i / 2 * run.stride + i % 2;
 }
@@ -188,7 +168,8 @@ void CpuTarget::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
     if (config.format == cpu::KvFormat::Q8_0)
       readBlock(run, page, row);
     else
-      row[run.first] = loadElement(config.format, page + run.at);
+      dequantizeRow(dataTypeOf(config.format), page + run.at, 1,
+                    row + run.first);
   });
 }
 
@@ -200,7 +181,7 @@ void CpuTarget::writeKv(llama::KVType kv, const float *key, const float *value,
     if (config.format == cpu::KvFormat::Q8_0)
       writeBlock(run, row, page);
     else
-      storeElement(config.format, row[run.first], page + run.at);
+      quantizeRow(dataTypeOf(config.format), row + run.first, 1, page + run.at);
   });
 }
 

@@ -25,6 +25,13 @@
 
 namespace llamac {
 
+namespace cpu {
+
+/// The element type of a cache of `format`.
+DataType dataTypeOf(KvFormat format);
+
+} // namespace cpu
+
 /// The options of a plan that decide the cpu kernels.
 struct CpuTargetOptions {
   int64_t context = 0;        ///< Tokens a sequence may hold.

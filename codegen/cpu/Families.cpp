@@ -80,31 +80,24 @@ std::string enumeratorText(PanelFormat format) {
                       dataTypeInfo(static_cast<DataType>(format)).id);
 }
 
-namespace {
-struct KvFormatRow {
-  StringRef element; ///< The name of the element type.
-  cpu::KvFormat format;
-  StringRef enumerator;
-};
-} // namespace
+/// The element types of caches, in the order of KvFormat.
+static constexpr DataType kvTypes[] = {DataType::F32, DataType::F16,
+                                       DataType::BF16, DataType::Q8_0};
 
-static constexpr KvFormatRow kvFormats[] = {
-    {"f32", cpu::KvFormat::F32, "F32"},
-    {"f16", cpu::KvFormat::F16, "F16"},
-    {"bf16", cpu::KvFormat::BF16, "BF16"},
-    {"q8_0", cpu::KvFormat::Q8_0, "Q8_0"},
-};
+DataType cpu::dataTypeOf(KvFormat format) {
+  return kvTypes[static_cast<size_t>(format)];
+}
 
 std::optional<cpu::KvFormat> parseCpuKvFormat(StringRef name) {
-  for (const auto &row : kvFormats)
-    if (row.element == name)
-      return row.format;
-  return std::nullopt;
+  const auto *known =
+      llvm::find(kvTypes, parseDataType({name.data(), name.size()}));
+  if (known == std::end(kvTypes))
+    return std::nullopt;
+  return static_cast<cpu::KvFormat>(known - kvTypes);
 }
 
 std::string cpu::enumeratorText(KvFormat format) {
-  return ("KvFormat::" + kvFormats[static_cast<size_t>(format)].enumerator)
-      .str();
+  return absl::StrCat("KvFormat::", dataTypeInfo(dataTypeOf(format)).id);
 }
 
 //===----------------------------------------------------------------------===//

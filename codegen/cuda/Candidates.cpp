@@ -223,21 +223,23 @@ static std::vector<Tiles> legalTiles(Operation *op,
   llvm_unreachable("no other family");
 }
 
-std::vector<Tiles> candidatesOf(Operation *op,
-                                const CudaTargetOptions &options) {
+/// Tiles are members of the structs of config.h, and `stream`, 0 for gemv
+/// without a ring. Each choice makes a kernel of its own.
+std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
   const CudaFamily *family = findFamily(cudaFamilies(), op);
   if (!family || !op->hasAttr("config"))
     return {};
-  std::vector<Tiles> all;
-  std::vector<std::string> known = {family->text(op, options).parts};
-  for (const Tiles &tiles : legalTiles(op, options)) {
+  std::vector<Attribute> all;
+  std::vector<std::string> known = {family->text(op, targetOptions).parts};
+  for (const Tiles &tiles : legalTiles(op, targetOptions)) {
     const OwningOpRef<Operation *> copy = copyWith(op, tiles);
-    std::string parts = family->text(*copy, options).parts;
+    std::string parts = family->text(*copy, targetOptions).parts;
     if (llvm::is_contained(known, parts) ||
-        !exceededLimit(family->shape(*copy, options), options.gpu).empty())
+        !exceededLimit(family->shape(*copy, targetOptions), targetOptions.gpu)
+             .empty())
       continue;
     known.push_back(std::move(parts));
-    all.push_back(tiles);
+    all.push_back((*copy)->getAttr("config"));
   }
   return all;
 }

@@ -34,7 +34,7 @@ std::string cuda::enumeratorText(WeightFormat format) {
 }
 
 std::string cuda::enumeratorText(KvFormat format) {
-  return format == KvFormat::F16 ? "KvFormat::F16" : "KvFormat::BF16";
+  return absl::StrCat("KvFormat::", dataTypeInfo(dataTypeOf(format)).id);
 }
 
 std::string cuda::enumeratorText(RowFormat format) {
@@ -54,11 +54,6 @@ cuda::RowFormat rowFormatOf(Value rows) {
 
 cuda::DeviceWeight deviceWeightOf(Value weight) {
   return cuda::deviceWeight(llama::dataTypeOf(weight));
-}
-
-Type readElement(Type element) {
-  return llama::elementTypeOf(*element.getContext(),
-                              cuda::deviceType(llama::dataTypeOf(element)));
 }
 
 bool isPackable(Value weight) {
@@ -384,11 +379,12 @@ static cuda::AttentionConfig
 plainAttentionConfig(kernel::AttentionOp op, bool isSplit,
                      const CudaTargetOptions &options) {
   const AttentionShape shape = attentionShapeOf(op);
-  cuda::AttentionConfig config =
-      attentionConfig(kvConfig(shape.kv, options), shape.heads, shape.scale);
-  config.window = static_cast<int>(shape.window);
-  config.exp = shape.exp;
-  config.result = rowFormatOf(op.getResult());
+  cuda::AttentionConfig config{.kv = kvConfig(shape.kv, options),
+                               .heads = shape.heads,
+                               .scale = shape.scale,
+                               .window = static_cast<int>(shape.window),
+                               .exp = shape.exp,
+                               .result = rowFormatOf(op.getResult())};
   if (!isSplit && op.getConfigAttr())
     config.maxRows = static_cast<int>(op.getConfigAttr().getRows());
   // Two tiles of small heads are fewer bytes than memory delivers within its
@@ -540,7 +536,8 @@ static Tiles productTiles(Operation *op, const CudaTargetOptions &options) {
   llvm_unreachable("no other family");
 }
 
-Tiles tilesOf(Operation *op, const CudaTargetOptions &options) {
+Tiles CudaTarget::tiles(Operation *op) const {
+  const CudaTargetOptions &options = targetOptions;
   if (hasProducts(op))
     return productTiles(op, options);
   auto attention = dyn_cast<kernel::AttentionOp>(op);
@@ -606,8 +603,8 @@ static std::string attentionSlowPath(kernel::AttentionOp op,
   return "";
 }
 
-std::vector<std::string> slowPathsOf(Operation *op,
-                                     const CudaTargetOptions &options) {
+std::vector<std::string> CudaTarget::slowPaths(Operation *op) const {
+  const CudaTargetOptions &options = targetOptions;
   std::vector<std::string> all;
   auto add = [&](std::string why) {
     if (!why.empty() && !llvm::is_contained(all, why))
@@ -617,7 +614,7 @@ std::vector<std::string> slowPathsOf(Operation *op,
     if (auto type = dyn_cast<RankedTensorType>(operand.getType());
         type && type.getRank() == 2 && type.hasStaticShape())
       if (const Type element = type.getElementType(),
-          read = readElement(element);
+          read = weightElement(element);
           read != element)
         add(llvm::formatv(
             "its matrices are read as {0}: there are no kernels for {1}",

@@ -28,9 +28,6 @@ cuda::DeviceWeight deviceWeightOf(mlir::Value weight);
 /// How rows of numbers, of a result or of the input of a product, are kept.
 cuda::RowFormat rowFormatOf(mlir::Value rows);
 
-/// The element type in which the kernels read matrices of `element`.
-mlir::Type readElement(mlir::Type element);
-
 /// Whether the kernels take a matrix of the width of `weight`.
 bool isPackable(mlir::Value weight);
 
@@ -142,21 +139,6 @@ cuda::LaunchShape attentionLaunch(kernel::AttentionOp op,
 
 /// On sm_90a, attention of many rows by wgmma.
 bool attendsByWgmma(kernel::AttentionOp op, const CudaTargetOptions &options);
-
-/// The tiles that `op` may have in the place of its own, each of which makes a
-/// kernel of its own: members of the structs of config.h, and `stream`, 0 for
-/// gemv without a ring. They fit the GPU and its registers. None for an op
-/// without a config.
-std::vector<Tiles> candidatesOf(mlir::Operation *op,
-                                const CudaTargetOptions &options);
-
-/// The sizes that the kernel of `op` is made with, by the members of the
-/// structs of config.h.
-Tiles tilesOf(mlir::Operation *op, const CudaTargetOptions &options);
-
-/// kernel::Target::slowPaths().
-std::vector<std::string> slowPathsOf(mlir::Operation *op,
-                                     const CudaTargetOptions &options);
 
 /// The model's view of `op` with the tiles that it has, which decides its time.
 TileModel tileModelOf(mlir::Operation *op, const CudaTargetOptions &options);

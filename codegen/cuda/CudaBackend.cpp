@@ -14,25 +14,21 @@
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
 namespace llamac {
 
 absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
-  const struct {
-    absl::string_view field;
-    int64_t value, unit;
-  } sizes[] = {
-      {"width", config.dim, 8}, // 16 bytes of bf16.
-      {"feed-forward width", config.ffnDim, 8},
-  };
-  for (const auto &size : sizes)
-    if (size.value % size.unit != 0)
+  constexpr int64_t unit = 8; // 16 bytes of bf16.
+  for (const auto &[field, value] :
+       {std::pair("width", config.dim),
+        std::pair("feed-forward width", config.ffnDim)})
+    if (value % unit != 0)
       return unsupportedError(absl::StrCat(
-          "target cuda: ", size.field, ": expected a multiple of ", size.unit,
-          ", got ", size.value, "; --target cpu takes the model"));
+          "target cuda: ", field, ": expected a multiple of ", unit, ", got ",
+          value, "; --target cpu takes the model"));
   // A block of attention has the query heads of one row and kv head.
   constexpr int most = cuda::attentionWarps * cuda::warpVectors;
   if (config.numHeads > most * config.numKvHeads)
@@ -40,11 +36,11 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
         absl::StrCat("target cuda: query heads of a kv head: expected at most ",
                      most, ", got ", config.numHeads / config.numKvHeads,
                      "; --target cpu takes the model"));
-  cuda::AttentionConfig attention =
-      attentionConfig({.kvHeads = config.numKvHeads,
-                       .headSize = config.headSize,
-                       .pagesPerSequence = 1},
-                      config.numHeads, 1);
+  cuda::AttentionConfig attention{.kv = {.kvHeads = config.numKvHeads,
+                                         .headSize = config.headSize,
+                                         .pagesPerSequence = 1},
+                                  .heads = config.numHeads,
+                                  .scale = 1};
   const cuda::LaunchShape manyRows = cuda::attentionShape(attention, 1);
   attention.stages = 1; // The fewest.
   for (const cuda::LaunchShape &shape :
@@ -57,31 +53,7 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
   return absl::OkStatus();
 }
 
-schema::KvLayoutT CudaBackend::kvLayout(llama::KVType kv) const {
-  const cuda::KvConfig config = kvConfig(kv, target().options());
-  schema::KvLayoutT layout;
-  layout.pageTokens = config.pageTokens;
-  layout.pageBytes = cuda::kvPageBytes(config);
-  layout.pagesPerSequence = config.pagesPerSequence;
-  layout.type = config.format == cuda::KvFormat::BF16 ? schema::DataType::BF16
-                                                      : schema::DataType::F16;
-  return layout;
-}
-
 static std::string fileOf(StringRef symbol) { return symbol.str() + ".cu"; }
-
-/// Whether the identifier `word` stands in `text`.
-static bool namesWord(StringRef text, StringRef word) {
-  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  for (size_t at = text.find(word); at != StringRef::npos;
-       at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || !isPart(text[at - 1])) &&
-        (end == text.size() || !isPart(text[end])))
-      return true;
-  }
-  return false;
-}
 
 /// The first of `text`'s parameters that a launch may write and that the
 /// prologue uses, itself or by its map; null when it uses weights alone.
@@ -89,8 +61,8 @@ static const CudaKernelText::Parameter *
 touchedInPrologue(plan::KernelOp kernel, const CudaKernelText &text) {
   for (const auto &[i, parameter] : llvm::enumerate(text.parameters))
     if (kernel.getRole(i) != plan::ParamRole::Weight &&
-        (namesWord(text.prologue, parameter.name) ||
-         namesWord(text.prologue, parameter.name + "Map")))
+        llvm::Regex("[[:<:]]" + parameter.name + "(Map)?[[:>:]]")
+            .match(text.prologue))
       return &parameter;
   return nullptr;
 }

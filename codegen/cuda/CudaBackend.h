@@ -24,7 +24,6 @@ public:
   schema::WeightLayout matrixLayout() const override {
     return schema::WeightLayout::Tiles;
   }
-  schema::KvLayoutT kvLayout(llama::KVType kv) const override;
   mlir::FailureOr<std::vector<SourceFile>>
   emit(llvm::ArrayRef<plan::KernelOp> kernels, const SourceEdit &edit,
        SourceLayout layout) const override;

@@ -23,14 +23,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/Configs.h"
-#include "runtime/formats/FloatBits.h"
+#include "runtime/formats/Dequantize.h"
 #include "runtime/packing/TilePacking.h"
 
 #include "mlir/IR/TypeUtilities.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
-
-#include <cstring>
 
 using namespace mlir;
 
@@ -83,50 +79,36 @@ double CudaTarget::tolerance(Operation *op, unsigned result) const {
          (isa<llama::KVType>(type) ? cache : resultTolerance(type));
 }
 
-/// Calls `visit` for each element of a row with the bytes, from the page's
-/// start, at which token number `token` has its key and its value; see
+/// The byte of a page at which token number `token` has its key of `head`; see
 /// codegen/cuda/kernels/kvcache.cuh.
-static void forEachElement(
-    const cuda::KvConfig &kv, int64_t token,
-    llvm::function_ref<void(int64_t index, int64_t key, int64_t value)> visit) {
-  for (int64_t head = 0; head < kv.kvHeads; ++head)
-    for (int64_t d = 0; d < kv.headSize; ++d) {
-      const int64_t key =
-          head * 2 * kvPlaneElements(kv) + token * kv.headSize + d;
-      visit(head * kv.headSize + d, key * 2, (key + kvPlaneElements(kv)) * 2);
-    }
+static int64_t keyAt(const cuda::KvConfig &kv, int64_t token, int64_t head) {
+  return (head * 2 * kvPlaneElements(kv) + token * kv.headSize) * 2;
 }
 
 void CudaTarget::readKv(llama::KVType kv, const uint8_t *page, int64_t token,
                         float *key, float *value) const {
   const cuda::KvConfig config = kvConfig(kv, targetOptions);
-  auto load = [&](int64_t at) {
-    uint16_t half = 0;
-    std::memcpy(&half, page + at, sizeof half);
-    return config.format == cuda::KvFormat::F16 ? f16ToF32(half)
-                                                : bf16ToF32(half);
-  };
-  forEachElement(config, token,
-                 [&](int64_t index, int64_t keyAt, int64_t valueAt) {
-                   key[index] = load(keyAt);
-                   value[index] = load(valueAt);
-                 });
+  const DataType type = dataTypeOf(config.format);
+  for (int64_t head = 0; head < config.kvHeads; ++head) {
+    const uint8_t *from = page + keyAt(config, token, head);
+    const int64_t first = head * config.headSize;
+    dequantizeRow(type, from, config.headSize, key + first);
+    dequantizeRow(type, from + 2 * kvPlaneElements(config), config.headSize,
+                  value + first);
+  }
 }
 
 void CudaTarget::writeKv(llama::KVType kv, const float *key, const float *value,
                          int64_t token, uint8_t *page) const {
   const cuda::KvConfig config = kvConfig(kv, targetOptions);
-  auto store = [&](float number, int64_t at) {
-    const uint16_t half = config.format == cuda::KvFormat::F16
-                              ? f32ToF16(number)
-                              : f32ToBf16(number);
-    std::memcpy(page + at, &half, sizeof half);
-  };
-  forEachElement(config, token,
-                 [&](int64_t index, int64_t keyAt, int64_t valueAt) {
-                   store(key[index], keyAt);
-                   store(value[index], valueAt);
-                 });
+  const DataType type = dataTypeOf(config.format);
+  for (int64_t head = 0; head < config.kvHeads; ++head) {
+    uint8_t *to = page + keyAt(config, token, head);
+    const int64_t first = head * config.headSize;
+    quantizeRow(type, key + first, config.headSize, to);
+    quantizeRow(type, value + first, config.headSize,
+                to + 2 * kvPlaneElements(config));
+  }
 }
 
 } // namespace llamac

@@ -52,11 +52,6 @@ cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options) {
   return config;
 }
 
-cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
-                                      float scale) {
-  return {.kv = kv, .heads = heads, .scale = scale};
-}
-
 std::string exceededLimit(const cuda::LaunchShape &shape, const GpuSpec &gpu) {
   const struct {
     const char *what;
@@ -152,13 +147,6 @@ int64_t CudaTarget::givesSquares(Operation *op) const {
   return squarePartsOf(op);
 }
 
-std::vector<Attribute> CudaTarget::otherConfigs(Operation *op) const {
-  std::vector<Attribute> configs;
-  for (const Tiles &tiles : candidatesOf(op, targetOptions))
-    configs.push_back(withTiles(op, tiles));
-  return configs;
-}
-
 double CudaTarget::predictedSeconds(Operation *op,
                                     const kernel::CostStep &step) const {
   if (auto resident = dyn_cast<kernel::ResidentOp>(op))
@@ -180,7 +168,8 @@ std::optional<kernel::Peaks> CudaTarget::peaks(Operation *op) const {
 }
 
 Type CudaTarget::weightElement(Type element) const {
-  return readElement(element);
+  return llama::elementTypeOf(*element.getContext(),
+                              cuda::deviceType(llama::dataTypeOf(element)));
 }
 
 int64_t CudaTarget::weightBytes(Type type) const {
@@ -190,14 +179,6 @@ int64_t CudaTarget::weightBytes(Type type) const {
   return cuda::packedWeightBytes(
       cuda::deviceWeight(llama::dataTypeOf(tensor.getElementType())).format,
       tensor.getDimSize(0), tensor.getDimSize(1));
-}
-
-Tiles CudaTarget::tiles(Operation *op) const {
-  return tilesOf(op, targetOptions);
-}
-
-std::vector<std::string> CudaTarget::slowPaths(Operation *op) const {
-  return slowPathsOf(op, targetOptions);
 }
 
 StringRef CudaTarget::familyName(Operation *op) const {
@@ -223,10 +204,6 @@ kernel::LaunchGeometry CudaTarget::geometry(Operation *op) const {
           .counters = shape.counters,
           .resident = isResident(op),
           .maps = std::move(maps)};
-}
-
-std::string CudaTarget::whyNotResident(Operation *op) const {
-  return llamac::whyNotResident(cast<kernel::ResidentOp>(op), targetOptions);
 }
 
 } // namespace llamac

@@ -19,6 +19,7 @@
 #include "codegen/SourceText.h"
 #include "ir/kernel/Target.h"
 #include "ir/kernel/TargetNumerics.h"
+#include "runtime/base/DataType.h"
 #include "runtime/cuda/GpuSpec.h"
 
 #include "llamac/config.h"
@@ -27,6 +28,15 @@
 #include <vector>
 
 namespace llamac {
+
+namespace cuda {
+
+/// The element type of a cache of `format`.
+inline DataType dataTypeOf(KvFormat format) {
+  return format == KvFormat::F16 ? DataType::F16 : DataType::BF16;
+}
+
+} // namespace cuda
 
 /// The options of a plan that decide the cuda kernels. Tile configs are the
 /// same for every GPU: the smallest of those that are named has room for them,
@@ -52,10 +62,6 @@ cudaTargetOptions(kernel::TargetAttr attr, kernel::EmitError emitError);
 
 /// The layout of the KV cache for a model with `kv`.
 cuda::KvConfig kvConfig(llama::KVType kv, const CudaTargetOptions &options);
-
-/// Attention of `heads` query heads over such a cache.
-cuda::AttentionConfig attentionConfig(const cuda::KvConfig &kv, int64_t heads,
-                                      float scale);
 
 /// "needs 135168 bytes of shared memory, sm_86 has 101376 for a block": the
 /// first limit of `gpu` that a launch of `shape` exceeds; empty when it fits.

@@ -268,6 +268,13 @@ static CudaKernelText matmulText(Operation *operation,
   return text;
 }
 
+/// The config of the cache that `kv` is.
+static std::string kvText(Value kv, const CudaTargetOptions &options) {
+  return "constexpr KvConfig kv" +
+         configText(kvConfig(cast<llama::KVType>(kv.getType()), options)) +
+         ";\n";
+}
+
 /// Where keys and values go, behind what makes them.
 static void addAppendParameters(CudaKernelText &text) {
   llvm::append_range(text.parameters,
@@ -339,10 +346,7 @@ static CudaKernelText qkvText(Operation *operation,
                               const CudaTargetOptions &options) {
   auto op = cast<kernel::QkvOp>(operation);
   CudaKernelText text = qkvOperands(op);
-  text.parts =
-      "constexpr KvConfig kv" +
-      configText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
-      ";\n";
+  text.parts = kvText(op.getKv(), options);
   const bool isBiased = !op.getBiases().empty();
   if (isBiased)
     for (const char *name : {"queryBias", "keyBias", "valueBias"})
@@ -373,10 +377,7 @@ static CudaKernelText ropeAppendText(Operation *operation,
                                      const CudaTargetOptions &options) {
   auto op = cast<kernel::RopeAppendOp>(operation);
   CudaKernelText text;
-  text.parts =
-      "constexpr KvConfig kv" +
-      configText(kvConfig(cast<llama::KVType>(op.getKv().getType()), options)) +
-      ";\n";
+  text.parts = kvText(op.getKv(), options);
   text.parameters = {{floats, "query"}, {floats, "key"}, {floats, "value"}};
   addAppendParameters(text);
   const int64_t width = widthOf(op.getQuery());
@@ -455,6 +456,11 @@ static CudaKernelText attentionText(Operation *operation,
 template <auto shapeOf>
 static cuda::LaunchShape fixedShape(Operation *, const CudaTargetOptions &) {
   return shapeOf();
+}
+
+static cuda::LaunchShape pointwiseShape(Operation *op,
+                                        const CudaTargetOptions &) {
+  return cuda::pointwiseShape(widthOf(op->getResult(0)));
 }
 
 static CudaKernelText ropeTableText(Operation *operation,
@@ -583,12 +589,6 @@ static bool isAllReduce(Operation *op) {
   return sum && !sum.getTree() && givesSquares(op);
 }
 
-static cuda::LaunchShape allReduceShape(Operation *op,
-                                        const CudaTargetOptions &) {
-  return cuda::pointwiseShape(
-      widthOf(cast<kernel::AllReduceOp>(op).getResult()));
-}
-
 static CudaKernelText allReduceText(Operation *operation,
                                     const CudaTargetOptions &) {
   auto op = cast<kernel::AllReduceOp>(operation);
@@ -631,12 +631,6 @@ static CudaKernelText gatherRowsText(Operation *operation,
   return text;
 }
 
-static cuda::LaunchShape pointwiseShape(Operation *op,
-                                        const CudaTargetOptions &) {
-  return cuda::pointwiseShape(
-      widthOf(cast<kernel::PointwiseOp>(op).getResult()));
-}
-
 static CudaKernelText pointwiseText(Operation *operation,
                                     const CudaTargetOptions &) {
   auto op = cast<kernel::PointwiseOp>(operation);
@@ -665,7 +659,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
   static constexpr CudaFamily families[] = {
       {"all_gather", "rowwise.cuh", isOp<AllGatherOp>, allGatherShape,
        allGatherText},
-      {"all_reduce", "rowwise.cuh", isAllReduce, allReduceShape, allReduceText},
+      {"all_reduce", "rowwise.cuh", isAllReduce, pointwiseShape, allReduceText},
       {"attention", "attention.cuh",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>, attentionShape,
        attentionText, unsplitMaps},

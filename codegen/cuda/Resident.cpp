@@ -207,8 +207,9 @@ static bool isByMma(Operation *op, const CudaTargetOptions &options) {
 static cuda::ResidentConfig residentConfig(kernel::ResidentOp op,
                                            const CudaTargetOptions &options);
 
-std::string whyNotResident(kernel::ResidentOp op,
-                           const CudaTargetOptions &options) {
+std::string CudaTarget::whyNotResident(Operation *operation) const {
+  auto op = cast<kernel::ResidentOp>(operation);
+  const CudaTargetOptions &options = targetOptions;
   if (options.gpu.tier != KernelTier::Sm90)
     return textOf("{0} has none", options.gpu.name);
   Phases phases(op);

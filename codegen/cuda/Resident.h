@@ -19,10 +19,6 @@
 
 namespace llamac {
 
-/// Why there is no kernel for `op`; empty where there is.
-std::string whyNotResident(kernel::ResidentOp op,
-                           const CudaTargetOptions &options);
-
 /// Products and attentions of `op`, one after the other.
 int64_t residentPhases(kernel::ResidentOp op);
 

@@ -39,22 +39,19 @@ static constexpr KernelHeader headers[] = {
 
 llvm::ArrayRef<KernelHeader> simHeaders() { return headers; }
 
+/// The names of code in the order of SimFlavour.
+static constexpr absl::string_view codeNames[] = {simFastCode, simCheckedCode,
+                                                  simHostileCode};
+
 SimFlavour simFlavourOf(absl::string_view code) {
-  return code == simCheckedCode   ? SimFlavour::Checked
-         : code == simHostileCode ? SimFlavour::Hostile
-                                  : SimFlavour::Fast;
+  const auto *known = llvm::find(codeNames, code);
+  return known == std::end(codeNames)
+             ? SimFlavour::Fast
+             : static_cast<SimFlavour>(known - codeNames);
 }
 
 absl::string_view simCodeName(SimFlavour flavour) {
-  switch (flavour) {
-  case SimFlavour::Fast:
-    return simFastCode;
-  case SimFlavour::Checked:
-    return simCheckedCode;
-  case SimFlavour::Hostile:
-    return simHostileCode;
-  }
-  llvm_unreachable("no other flavour");
+  return codeNames[static_cast<size_t>(flavour)];
 }
 
 namespace {

@@ -246,19 +246,16 @@ template <PanelFormat format> struct PairedParts {
     }
   }
 
-  LLAMAC_INLINE U8xD first() const {
-    if constexpr (extraBits == 0)
-      return stored & firstMask;
-    else
-      return mergedBits(stored, extra, firstMask);
-  }
-
+  LLAMAC_INLINE U8xD first() const { return weights<firstMask>(); }
   /// The weights of the second part, times 2^secondShift.
-  LLAMAC_INLINE U8xD second() const {
+  LLAMAC_INLINE U8xD second() const { return weights<secondMask>(); }
+
+private:
+  template <U8 mask> LLAMAC_INLINE U8xD weights() const {
     if constexpr (extraBits == 0)
-      return stored & secondMask;
+      return stored & mask;
     else
-      return mergedBits(stored, extra, secondMask);
+      return mergedBits(stored, extra, mask);
   }
 };
 
