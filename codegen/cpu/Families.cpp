@@ -337,8 +337,9 @@ static CpuKernelText qkvText(Operation *operation,
               biases)};
 }
 
-static cpu::LaunchShape ropeTableShape(Operation *, const CpuTargetOptions &) {
-  return cpu::ropeTableShape();
+template <auto shapeOf>
+static cpu::LaunchShape fixedShape(Operation *, const CpuTargetOptions &) {
+  return shapeOf();
 }
 
 static CpuKernelText ropeTableText(Operation *operation,
@@ -354,10 +355,6 @@ static CpuKernelText ropeTableText(Operation *operation,
 //===----------------------------------------------------------------------===//
 // Row-wise kernels
 //===----------------------------------------------------------------------===//
-
-static cpu::LaunchShape rowwiseShape(Operation *, const CpuTargetOptions &) {
-  return cpu::rowwiseShape();
-}
 
 /// The cos/sin cache is a launch of its own, which runs at the same time.
 static bool isEmbed(Operation *op) {
@@ -543,10 +540,11 @@ static std::vector<Tiles> unsplitTiles(Operation *operation,
 
 ArrayRef<CpuFamily> cpuFamilies() {
   using namespace kernel;
+  static constexpr auto rowwise = fixedShape<cpu::rowwiseShape>;
   static constexpr CpuFamily families[] = {
       {"all_gather", "rowwise.h", isOp<AllGatherOp>, allGatherShape,
        allGatherText},
-      {"all_reduce", "rowwise.h", isRowwise<AllReduceOp>, rowwiseShape,
+      {"all_reduce", "rowwise.h", isRowwise<AllReduceOp>, rowwise,
        allReduceText},
       {"attention", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::Unsplit>,
@@ -557,14 +555,13 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"attention_split", "attention.h",
        hasFamily<AttentionOp, AttentionFamily::SplitKv>,
        attentionShape<AttentionOp, cpu::attentionSplitShape>, attentionText},
-      {"embed", "rowwise.h", isEmbed, rowwiseShape, embedText},
-      {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwiseShape,
-       gatherRowsText},
+      {"embed", "rowwise.h", isEmbed, rowwise, embedText},
+      {"gather_rows", "rowwise.h", isOp<GatherRowsOp>, rowwise, gatherRowsText},
       {"gemm", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemm>,
        gemmShape<MatmulOp>, matmulText, productTiles<MatmulOp>},
       {"gemv", "matmul.h", isProduct<MatmulOp, MatmulFamily::Gemv>,
        gemvShape<MatmulOp>, matmulText, productTiles<MatmulOp>},
-      {"pointwise", "rowwise.h", isRowwise<PointwiseOp>, rowwiseShape,
+      {"pointwise", "rowwise.h", isRowwise<PointwiseOp>, rowwise,
        pointwiseText},
       {"qkv_gemm", "qkv.h", isProduct<QkvOp, MatmulFamily::Gemm>,
        gemmShape<QkvOp>, qkvText, productTiles<QkvOp>},
@@ -576,12 +573,10 @@ ArrayRef<CpuFamily> cpuFamilies() {
       {"qkv_products_gemv", "qkv.h",
        isProduct<QkvProductsOp, MatmulFamily::Gemv>, gemvShape<QkvProductsOp>,
        qkvProductsText, productTiles<QkvProductsOp>},
-      {"rms_norm", "rowwise.h", isRowwise<RmsNormOp>, rowwiseShape,
-       rmsNormText},
-      {"rope_append", "rope.h", isOp<RopeAppendOp>, rowwiseShape,
-       ropeAppendText},
-      {"rope_table", "rope.h", isOp<RopeTableOp>, ropeTableShape,
-       ropeTableText},
+      {"rms_norm", "rowwise.h", isRowwise<RmsNormOp>, rowwise, rmsNormText},
+      {"rope_append", "rope.h", isOp<RopeAppendOp>, rowwise, ropeAppendText},
+      {"rope_table", "rope.h", isOp<RopeTableOp>,
+       fixedShape<cpu::ropeTableShape>, ropeTableText},
   };
   return families;
 }

@@ -59,11 +59,6 @@ static OwningOpRef<Operation *> copyWith(Operation *op, const Tiles &tiles) {
   return copy;
 }
 
-/// How many weights each product of `op` has.
-static size_t weightsOfProduct(Operation *op) {
-  return isa<kernel::MatmulOp>(op) ? weightsOf(op).size() : 1;
-}
-
 //===----------------------------------------------------------------------===//
 // Legality
 //===----------------------------------------------------------------------===//
@@ -116,7 +111,7 @@ static std::vector<Tiles> gemvCandidates(Operation *op,
   llvm::erase_if(sizes, [&](const Tiles &tiles) {
     const auto attr = cast<kernel::MatmulConfigAttr>(withTiles(op, tiles));
     return llvm::any_of(weightsOf(op), [&](Value weight) {
-      return !isLegal(gemvConfig(weight, weightsOfProduct(op), attr));
+      return !isLegal(gemvConfig(weight, partsOf(op).second, attr));
     });
   });
   std::vector<Tiles> all = std::move(sizes);
@@ -169,7 +164,7 @@ static std::vector<Tiles> wgmmaCandidates(Operation *op,
                                           const CudaTargetOptions &options) {
   // A panel for each weight at least.
   std::vector<int64_t> panels = {1, 2};
-  if (weightsOfProduct(op) == 2)
+  if (partsOf(op).second == 2)
     panels = {2};
   std::vector<Knob> knobs = {{"panels", panels}, {"cluster", {1, 2}}};
   const cuda::WgmmaConfig own = wgmmaConfig(op, options);
@@ -336,13 +331,12 @@ TileModel tileModelOf(Operation *op, const CudaTargetOptions &options) {
     return attentionModel(attention, options);
   const kernel::MatmulConfigAttr attr = matmulAttr(op);
   const cuda::LaunchShape shape = family->shape(op, options);
-  const Value weight = weightsOf(op).front();
-  const size_t weights = weightsOfProduct(op);
+  const auto [parts, weights] = partsOf(op);
   switch (attr.getFamily()) {
   case kernel::MatmulFamily::Gemv:
     return streams(op, options)
                ? streamModel(streamConfig(op, options), shape, options.gpu)
-               : gemvModel(gemvConfig(weight, weights, attr), shape,
+               : gemvModel(gemvConfig(parts.front(), weights, attr), shape,
                            options.gpu);
   case kernel::MatmulFamily::Gemm:
     return gemmModel(op, options);

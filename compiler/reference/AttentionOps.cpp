@@ -85,18 +85,14 @@ Tensor cosSinTable(const Indices &positions, DenseElementsAttr frequencies) {
   return result;
 }
 
-template <typename Op> static absl::Status ropeTable(OpCall &call) {
+template <> absl::Status compute<llama::RopeTableOp>(OpCall &call) {
   return call.give(
       cosSinTable(call.indices(0),
-                  cast<DenseElementsAttr>(cast<Op>(call.op).getFrequencies())));
-}
-
-template <> absl::Status compute<llama::RopeTableOp>(OpCall &call) {
-  return ropeTable<llama::RopeTableOp>(call);
+                  call.op.getAttrOfType<DenseElementsAttr>("frequencies")));
 }
 
 template <> absl::Status compute<kernel::RopeTableOp>(OpCall &call) {
-  return ropeTable<kernel::RopeTableOp>(call);
+  return compute<llama::RopeTableOp>(call);
 }
 
 absl::Status rotateHeads(Tensor &x, const Tensor &table) {
