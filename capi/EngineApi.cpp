@@ -28,16 +28,6 @@ LLAMAC_SAME_REASON(CANCELLED, Cancelled);
 LLAMAC_SAME_REASON(DEADLINE, Deadline);
 #undef LLAMAC_SAME_REASON
 
-class EngineObject {
-public:
-  EngineObject(std::shared_ptr<ModelObject> model,
-               std::unique_ptr<AsyncEngine> engine)
-      : model(std::move(model)), engine(std::move(engine)) {}
-
-  const std::shared_ptr<ModelObject> model;
-  const std::unique_ptr<AsyncEngine> engine;
-};
-
 void AnswerObject::viewLogprobs() {
   logprobs.clear();
   alternatives.clear();
@@ -106,16 +96,15 @@ static absl::StatusOr<Request> requestOf(const Model &model,
   return request;
 }
 
-static absl::StatusOr<llamac_answer *> submit(const EngineObject &engine,
+static absl::StatusOr<llamac_answer *> submit(AsyncEngine &engine,
                                               Request request) {
   HandleTable &handles = HandleTable::get();
   const uint64_t number = handles.newNumber();
   auto notifier = std::make_shared<Notifier>(number);
   LLAMAC_ASSIGN_OR_RETURN(
       auto stream,
-      engine.engine->submit(std::move(request), [notifier](const AnswerPart &) {
-        notifier->notify();
-      }));
+      engine.submit(std::move(request),
+                    [notifier](const AnswerPart &) { notifier->notify(); }));
   handles.insert(
       number, HandleTraits<llamac_answer>::name,
       std::make_shared<AnswerObject>(std::move(stream), std::move(notifier)));
@@ -146,16 +135,14 @@ llamac_code llamac_engine_new(const llamac_model *model,
                               llamac_engine **engine) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(engine, "engine"));
-    LLAMAC_ASSIGN_OR_RETURN(auto object, objectOf(model));
-    LLAMAC_RETURN_IF_ERROR(object->checkProcess());
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(model));
     LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
     AsyncEngineOptions chosen;
     if (given)
       LLAMAC_RETURN_IF_ERROR(given->apply(chosen));
     LLAMAC_ASSIGN_OR_RETURN(auto created,
                             AsyncEngine::create(object->model(), chosen));
-    *engine = openHandle<llamac_engine>(
-        std::make_shared<EngineObject>(std::move(object), std::move(created)));
+    *engine = openHandle<llamac_engine>(std::move(created));
     return absl::OkStatus();
   });
 }
@@ -169,9 +156,8 @@ llamac_code llamac_engine_count(const llamac_engine *engine,
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(checkNotNull(counts, "counts"));
     std::memset(counts, 0, size);
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
-    LLAMAC_RETURN_IF_ERROR(object->model->checkProcess());
-    const llamac_counts now = countsOf(object->engine->counts());
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
+    const llamac_counts now = countsOf(object->counts());
     std::memcpy(counts, &now, std::min(size, sizeof(now)));
     return absl::OkStatus();
   });
@@ -182,10 +168,10 @@ llamac_code llamac_engine_submit(llamac_engine *engine, const int32_t *tokens,
                                  llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
     LLAMAC_ASSIGN_OR_RETURN(Request request,
-                            requestOf(object->engine->model(), options));
+                            requestOf(object->model(), options));
     request.prompt.assign(tokens, tokens + count);
     LLAMAC_ASSIGN_OR_RETURN(*answer, submit(*object, std::move(request)));
     return absl::OkStatus();
@@ -198,9 +184,9 @@ llamac_code llamac_engine_submit_text(llamac_engine *engine, const char *text,
                                       llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(engine));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(text, size, "text"));
-    const Model &model = object->engine->model();
+    const Model &model = object->model();
     LLAMAC_ASSIGN_OR_RETURN(Request request, requestOf(model, options));
     LLAMAC_ASSIGN_OR_RETURN(request.prompt,
                             model.encode({text, size}, request.encoding));

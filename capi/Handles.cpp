@@ -40,8 +40,8 @@ void HandleTable::insert(uint64_t number, absl::string_view type,
 }
 
 absl::StatusOr<std::shared_ptr<void>>
-HandleTable::find(uint64_t number, absl::string_view type, bool takes) {
-  if (number == 0 && takes)
+HandleTable::find(uint64_t number, absl::string_view type, Use use) {
+  if (number == 0 && use == Use::Close)
     return nullptr;
   const std::lock_guard lock(mutex);
   const auto found = entries.find(number);
@@ -55,10 +55,17 @@ HandleTable::find(uint64_t number, absl::string_view type, bool takes) {
                                    ": expected a handle of that type, "
                                    "got one of type ",
                                    found->second.type));
-  std::shared_ptr<void> object = found->second.object;
-  if (takes)
-    entries.erase(found);
-  return object;
+  if (use == Use::Here)
+    LLAMAC_RETURN_IF_ERROR(found->second.generation.check(type));
+  if (use != Use::Close)
+    return found->second.object;
+  const Entry entry = std::move(found->second);
+  entries.erase(found);
+  if (entry.generation.isHere())
+    return entry.object;
+  // Another thread of the parent may have been changing it.
+  static_cast<void>(new std::shared_ptr<void>(entry.object));
+  return nullptr;
 }
 
 } // namespace llamac

@@ -16,6 +16,7 @@
 #define LLAMAC_CAPI_HANDLES_H
 
 #include "llamac/llamac.h"
+#include "runtime/base/Forks.h"
 #include "runtime/base/Status.h"
 
 #include "absl/container/flat_hash_map.h"
@@ -30,7 +31,7 @@ namespace llamac {
 
 class ModelObject;
 class OptionsObject;
-class EngineObject;
+class AsyncEngine;
 class AnswerObject;
 class QueueObject;
 class SequenceObject;
@@ -45,7 +46,7 @@ template <typename Handle> struct HandleTraits;
   };
 LLAMAC_HANDLE(model, ModelObject)
 LLAMAC_HANDLE(options, OptionsObject)
-LLAMAC_HANDLE(engine, EngineObject)
+LLAMAC_HANDLE(engine, AsyncEngine)
 LLAMAC_HANDLE(answer, AnswerObject)
 LLAMAC_HANDLE(queue, QueueObject)
 LLAMAC_HANDLE(sequence, SequenceObject)
@@ -65,15 +66,24 @@ public:
   void insert(uint64_t number, absl::string_view type,
               std::shared_ptr<void> object);
 
-  /// The object of handle `number`, which has this type; null for `number` 0
-  /// where `takes`, which also closes it. Usage error when there is none.
-  absl::StatusOr<std::shared_ptr<void>>
-  find(uint64_t number, absl::string_view type, bool takes);
+  /// Purpose of a look-up.
+  enum class Use {
+    InAnyProcess,
+    Here, ///< In the process that opened the handle, not in a child.
+    Close,
+  };
+
+  /// The object of handle `number`, which has this type. Usage error when there
+  /// is none, and device error in a child that must not use it. Close gives
+  /// null for `number` 0 and in a child, where the object stays as it is.
+  absl::StatusOr<std::shared_ptr<void>> find(uint64_t number,
+                                             absl::string_view type, Use use);
 
 private:
   struct Entry {
     absl::string_view type;
     std::shared_ptr<void> object;
+    ForkGeneration generation = {};
   };
 
   HandleTable();
@@ -105,13 +115,21 @@ Handle *openHandle(std::shared_ptr<ObjectOf<Handle>> object) {
 /// The object that `handle` stands for, kept while the caller has it. Usage
 /// error for a handle that is NULL, closed or of another type.
 template <typename Handle>
-absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>> objectOf(Handle *handle) {
+absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>>
+objectOf(Handle *handle,
+         HandleTable::Use use = HandleTable::Use::InAnyProcess) {
   LLAMAC_ASSIGN_OR_RETURN(
       std::shared_ptr<void> object,
       HandleTable::get().find(numberOf(handle),
                               HandleTraits<std::remove_const_t<Handle>>::name,
-                              /*takes=*/false));
+                              use));
   return std::static_pointer_cast<ObjectOf<Handle>>(std::move(object));
+}
+
+/// The object that `handle` stands for, as above; device error in a child that
+/// was forked since.
+template <typename Handle> auto objectHere(Handle *handle) {
+  return objectOf(handle, HandleTable::Use::Here);
 }
 
 /// The object that `handle` stands for, as above; null where it is NULL.
@@ -123,14 +141,10 @@ optionalObjectOf(Handle *handle) {
   return objectOf(handle);
 }
 
-/// Closes `handle`, and gives what it stood for; null for NULL.
-template <typename Handle>
-absl::StatusOr<std::shared_ptr<ObjectOf<Handle>>> closeHandle(Handle *handle) {
-  LLAMAC_ASSIGN_OR_RETURN(std::shared_ptr<void> object,
-                          HandleTable::get().find(numberOf(handle),
-                                                  HandleTraits<Handle>::name,
-                                                  /*takes=*/true));
-  return std::static_pointer_cast<ObjectOf<Handle>>(std::move(object));
+/// Closes `handle`, and gives what it stood for; null for NULL and in a child
+/// that was forked since.
+template <typename Handle> auto closeHandle(Handle *handle) {
+  return objectOf(handle, HandleTable::Use::Close);
 }
 
 } // namespace llamac

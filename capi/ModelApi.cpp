@@ -15,15 +15,13 @@
 #include "absl/strings/str_cat.h"
 
 #include <filesystem>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace llamac {
 
 ModelObject::ModelObject(std::shared_ptr<const Model> model)
-    : owner(getpid()), loaded(std::move(model)),
-      device(loaded->loaded().describe()) {
+    : loaded(std::move(model)), device(loaded->loaded().describe()) {
   const schema::PlanT &plan = loaded->plan();
   described = {.path = loaded->path().c_str(),
                .target = plan.target.c_str(),
@@ -38,12 +36,6 @@ ModelObject::ModelObject(std::shared_ptr<const Model> model)
                              : -1,
                .stop_ids = loaded->stopIds().data(),
                .stop_id_count = loaded->stopIds().size()};
-}
-
-absl::Status ModelObject::checkProcess() const {
-  return getpid() == owner
-             ? absl::OkStatus()
-             : forkedError("model", "loaded it", "load the model");
 }
 
 static absl::StatusOr<std::shared_ptr<ModelObject>>
@@ -128,10 +120,8 @@ llamac_code llamac_model_encode(const llamac_model *model, const char *text,
                                 size_t size, unsigned flags,
                                 const int32_t **tokens, size_t *count) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(tokens, "tokens"));
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(count, "count"));
-    *tokens = nullptr;
-    *count = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(tokens, "tokens"));
+    LLAMAC_RETURN_IF_ERROR(clearOutput(count, "count"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
     LLAMAC_RETURN_IF_ERROR(checkFlags(flags));
     LLAMAC_RETURN_IF_ERROR(checkArray(text, size, "text"));
@@ -148,10 +138,8 @@ llamac_code llamac_model_decode(const llamac_model *model,
                                 unsigned flags, const char **text,
                                 size_t *size) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(text, "text"));
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(size, "size"));
-    *text = nullptr;
-    *size = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(text, "text"));
+    LLAMAC_RETURN_IF_ERROR(clearOutput(size, "size"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
     LLAMAC_RETURN_IF_ERROR(checkFlags(flags));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
@@ -167,10 +155,8 @@ llamac_code llamac_model_decode(const llamac_model *model,
 llamac_code llamac_model_token(const llamac_model *model, int32_t token,
                                const char **text, size_t *size) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(text, "text"));
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(size, "size"));
-    *text = nullptr;
-    *size = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(text, "text"));
+    LLAMAC_RETURN_IF_ERROR(clearOutput(size, "size"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
     LLAMAC_ASSIGN_OR_RETURN(const Tokenizer *tokenizer,
                             tokenizerOf(*object->model()));

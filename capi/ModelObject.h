@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/types.h>
 
 namespace llamac {
 
@@ -32,15 +31,10 @@ public:
   const std::shared_ptr<const Model> &model() const { return loaded; }
   const llamac_model_description &description() const { return described; }
 
-  /// Device error in a child of the process that loaded it, which has none of
-  /// its device's threads; locks may be as other threads left them.
-  absl::Status checkProcess() const;
-
   /// The engine that the open sequences share; a new one where there are none.
   absl::StatusOr<std::shared_ptr<SequenceEngine>> sequenceEngine();
 
 private:
-  const pid_t owner;
   const std::shared_ptr<const Model> loaded;
   const std::string device;
   llamac_model_description described;

@@ -12,7 +12,6 @@
 #include "capi/QueueObject.h"
 
 #include "runtime/base/Clock.h"
-#include "runtime/base/KeepForGood.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +46,7 @@ absl::StatusOr<std::shared_ptr<QueueObject>> QueueObject::create() {
   return std::make_shared<QueueObject>(fd);
 }
 
-QueueObject::QueueObject(int fd) : fd(fd), owner(getpid()) {}
+QueueObject::QueueObject(int fd) : fd(fd) {}
 
 QueueObject::~QueueObject() { ::close(fd); }
 
@@ -103,13 +102,6 @@ void QueueObject::close() {
   changed.notify_all();
 }
 
-absl::Status QueueObject::checkProcess() const {
-  return getpid() == owner
-             ? absl::OkStatus()
-             : deviceError("queue: expected the process that made it, got a "
-                           "child that it forked; make one in the child");
-}
-
 /// The next answer of `queue` whose handle is open; NULL when none came.
 static absl::StatusOr<llamac_answer *> nextAnswer(QueueObject &queue,
                                                   double seconds) {
@@ -140,19 +132,16 @@ llamac_code llamac_queue_new(llamac_queue **queue) {
 llamac_code llamac_queue_free(llamac_queue *queue) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_ASSIGN_OR_RETURN(const auto object, closeHandle(queue));
-    if (object && object->checkProcess().ok())
+    if (object)
       object->close();
-    else if (object)
-      keepForGood(object);
     return absl::OkStatus();
   });
 }
 
 llamac_code llamac_queue_add(llamac_queue *queue, llamac_answer *answer) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(queue));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(queue));
     LLAMAC_ASSIGN_OR_RETURN(const auto added, objectOf(answer));
-    LLAMAC_RETURN_IF_ERROR(object->checkProcess());
     added->notifier().setQueue(object);
     return absl::OkStatus();
   });
@@ -162,8 +151,7 @@ llamac_code llamac_queue_next(llamac_queue *queue, double seconds,
                               llamac_answer **answer) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(queue));
-    LLAMAC_RETURN_IF_ERROR(object->checkProcess());
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(queue));
     LLAMAC_ASSIGN_OR_RETURN(*answer, nextAnswer(*object, seconds));
     return absl::OkStatus();
   });
@@ -172,8 +160,7 @@ llamac_code llamac_queue_next(llamac_queue *queue, double seconds,
 llamac_code llamac_queue_fd(const llamac_queue *queue, int *fd) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(fd, "fd", -1));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(queue));
-    LLAMAC_RETURN_IF_ERROR(object->checkProcess());
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(queue));
     *fd = object->descriptor();
     return absl::OkStatus();
   });

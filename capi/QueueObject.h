@@ -17,7 +17,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <sys/types.h>
 
 namespace llamac {
 
@@ -65,14 +64,10 @@ public:
   /// Ends all waits.
   void close();
 
-  /// Device error in a child of the process that made it.
-  absl::Status checkProcess() const;
-
 private:
   void clearWhenEmpty();
 
   const int fd;
-  const pid_t owner;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<Notifier>> ready;

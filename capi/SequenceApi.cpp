@@ -19,7 +19,6 @@
 namespace llamac {
 
 absl::StatusOr<std::shared_ptr<SequenceEngine>> ModelObject::sequenceEngine() {
-  LLAMAC_RETURN_IF_ERROR(checkProcess());
   const std::lock_guard lock(mutex);
   if (std::shared_ptr<SequenceEngine> shared = engine.lock())
     return shared;
@@ -44,31 +43,24 @@ public:
 class SequenceObject {
 public:
   static absl::StatusOr<std::shared_ptr<SequenceObject>>
-  create(const std::shared_ptr<ModelObject> &model) {
-    LLAMAC_ASSIGN_OR_RETURN(const auto engine, model->sequenceEngine());
+  create(ModelObject &model) {
+    LLAMAC_ASSIGN_OR_RETURN(const auto engine, model.sequenceEngine());
     const std::lock_guard lock(engine->mutex);
     LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->engine->newSequence());
-    return std::make_shared<SequenceObject>(model, engine, std::move(sequence));
+    return std::make_shared<SequenceObject>(engine, std::move(sequence));
   }
 
-  SequenceObject(std::shared_ptr<ModelObject> model,
-                 std::shared_ptr<SequenceEngine> engine, Sequence sequence)
-      : model(std::move(model)), engine(std::move(engine)),
+  SequenceObject(std::shared_ptr<SequenceEngine> engine, Sequence sequence)
+      : engine(std::move(engine)),
         sequence(std::make_unique<Sequence>(std::move(sequence))) {}
 
   ~SequenceObject() {
-    if (!model->checkProcess().ok()) {
-      // Another thread may have been changing it: it stays as it is.
-      static_cast<void>(sequence.release());
-      return;
-    }
     const std::lock_guard lock(engine->mutex);
     sequence.reset();
   }
 
   absl::StatusOr<std::shared_ptr<LogitsObject>>
   step(absl::Span<const int32_t> tokens, OutputRows outputs) {
-    LLAMAC_RETURN_IF_ERROR(model->checkProcess());
     const std::lock_guard lock(engine->mutex);
     Engine &runs = *engine->engine;
     // A step that cannot run takes no memory for its logits.
@@ -97,13 +89,11 @@ public:
   }
 
   absl::StatusOr<int64_t> length() const {
-    LLAMAC_RETURN_IF_ERROR(model->checkProcess());
     const std::lock_guard lock(engine->mutex);
     return sequence->length();
   }
 
   absl::StatusOr<int64_t> truncate(int64_t length) {
-    LLAMAC_RETURN_IF_ERROR(model->checkProcess());
     const std::lock_guard lock(engine->mutex);
     if (length < 0 || length > sequence->length())
       return usageError(absl::StrCat("length: expected 0 to ",
@@ -112,7 +102,6 @@ public:
   }
 
 private:
-  const std::shared_ptr<ModelObject> model;
   const std::shared_ptr<SequenceEngine> engine;
   std::unique_ptr<Sequence> sequence;
 };
@@ -125,8 +114,8 @@ llamac_code llamac_sequence_new(llamac_model *model,
                                 llamac_sequence **sequence) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(sequence, "sequence"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(model));
-    LLAMAC_ASSIGN_OR_RETURN(auto created, SequenceObject::create(object));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(model));
+    LLAMAC_ASSIGN_OR_RETURN(auto created, SequenceObject::create(*object));
     *sequence = openHandle<llamac_sequence>(std::move(created));
     return absl::OkStatus();
   });
@@ -141,7 +130,7 @@ llamac_code llamac_sequence_step(llamac_sequence *sequence,
                                  llamac_rows rows, llamac_logits **logits) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(logits, "logits"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(sequence));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
     static constexpr OutputRows outputs[] = {OutputRows::None, OutputRows::Last,
                                              OutputRows::All};
@@ -160,7 +149,7 @@ llamac_code llamac_sequence_length(const llamac_sequence *sequence,
                                    int64_t *length) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(length, "length"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(sequence));
     LLAMAC_ASSIGN_OR_RETURN(*length, object->length());
     return absl::OkStatus();
   });
@@ -170,7 +159,7 @@ llamac_code llamac_sequence_truncate(llamac_sequence *sequence, int64_t length,
                                      int64_t *left) {
   return callFromC([&]() -> absl::Status {
     LLAMAC_RETURN_IF_ERROR(clearOutput(left, "left"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(sequence));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(sequence));
     LLAMAC_ASSIGN_OR_RETURN(*left, object->truncate(length));
     return absl::OkStatus();
   });
@@ -179,11 +168,9 @@ llamac_code llamac_sequence_truncate(llamac_sequence *sequence, int64_t length,
 llamac_code llamac_logits_data(const llamac_logits *logits, const float **data,
                                size_t *rows, size_t *columns) {
   return callFromC([&]() -> absl::Status {
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(data, "data"));
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(rows, "rows"));
-    LLAMAC_RETURN_IF_ERROR(checkNotNull(columns, "columns"));
-    *data = nullptr;
-    *rows = *columns = 0;
+    LLAMAC_RETURN_IF_ERROR(clearOutput(data, "data"));
+    LLAMAC_RETURN_IF_ERROR(clearOutput(rows, "rows"));
+    LLAMAC_RETURN_IF_ERROR(clearOutput(columns, "columns"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectOf(logits));
     *data = object->values.get();
     *rows = object->rows;

@@ -8,7 +8,6 @@
 
 #include "engine/scheduler/AsyncEngine.h"
 
-#include "runtime/base/KeepForGood.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 
@@ -17,14 +16,9 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <unistd.h>
 #include <utility>
 
 namespace llamac {
-
-static absl::Status forkedEngineError() {
-  return forkedError("engine", "made it", "make one");
-}
 
 /// Parts on their way from the engine's thread to a caller.
 struct AnswerStream::Mailbox {
@@ -71,8 +65,6 @@ public:
     std::optional<Request> request; ///< None: cancels.
   };
 
-  bool isForked() const { return getpid() != owner; }
-
   /// Memory error for a request that makes more than `mostAnswers` run or wait;
   /// 0: any number may.
   absl::Status send(Message message, int64_t mostAnswers = 0) {
@@ -112,7 +104,7 @@ public:
         counts.waiting += message.request->answers;
   }
 
-  const pid_t owner = getpid();
+  const ForkGeneration generation;
   mutable std::mutex mutex;
   std::condition_variable arrived;
   std::deque<Message> messages;
@@ -126,22 +118,18 @@ AnswerStream::AnswerStream(std::shared_ptr<Mailbox> mailbox,
     : mailbox(std::move(mailbox)), line(std::move(line)) {}
 
 AnswerStream::~AnswerStream() {
-  if (line->isForked()) {
-    keepForGood(std::move(mailbox));
-    keepForGood(std::move(line));
-  } else if (!done()) {
+  if (!done())
     cancel();
-  }
 }
 
 std::optional<AnswerPart> AnswerStream::next(double seconds) {
-  if (line->isForked()) {
+  if (!line->generation.isHere()) {
     // Locks may be as another thread left them.
     if (mailbox->left == 0)
       return std::nullopt;
     AnswerPart part;
     part.answer = --mailbox->left;
-    part.end.emplace().status = forkedEngineError();
+    part.end.emplace().status = line->generation.check("engine");
     return part;
   }
   std::unique_lock lock(mailbox->mutex);
@@ -162,22 +150,22 @@ std::optional<AnswerPart> AnswerStream::next(double seconds) {
 }
 
 bool AnswerStream::done() const {
-  if (line->isForked())
+  if (!line->generation.isHere())
     return mailbox->left == 0;
   const std::lock_guard lock(mailbox->mutex);
   return mailbox->left == 0;
 }
 
 void AnswerStream::cancel() {
-  if (!line->isForked())
+  if (line->generation.isHere())
     line->send({mailbox, std::nullopt}).IgnoreError();
 }
 
 AsyncEngine::AsyncEngine(std::unique_ptr<Scheduler> scheduler,
                          const AsyncEngineOptions &options)
-    : shared(scheduler->sharedModel()), scheduler(std::move(scheduler)),
-      options(options), line(std::make_shared<AnswerStream::Line>()),
-      thread(std::make_unique<std::thread>([this] { run(); })) {}
+    : shared(scheduler->sharedModel()), scheduler(scheduler.release()),
+      options(options), line(new AnswerStream::Line, DeleteWhereMade()),
+      thread(new std::thread([this] { run(); })) {}
 
 absl::StatusOr<std::unique_ptr<AsyncEngine>>
 AsyncEngine::create(std::shared_ptr<const Model> model,
@@ -190,13 +178,8 @@ AsyncEngine::create(std::shared_ptr<const Model> model,
 }
 
 AsyncEngine::~AsyncEngine() {
-  if (line->isForked()) {
-    // The thread left them as they were in the middle of a step.
-    (void)thread.release();
-    (void)scheduler.release();
-    keepForGood(std::move(line));
+  if (!line->generation.isHere())
     return;
-  }
   {
     const std::lock_guard lock(line->mutex);
     line->isClosed = true;
@@ -207,10 +190,10 @@ AsyncEngine::~AsyncEngine() {
 
 absl::StatusOr<std::unique_ptr<AnswerStream>>
 AsyncEngine::submit(Request request, AnswerCallback onPart) {
-  if (line->isForked())
-    return forkedEngineError();
+  LLAMAC_RETURN_IF_ERROR(line->generation.check("engine"));
   LLAMAC_RETURN_IF_ERROR(scheduler->prepare(request));
-  auto mailbox = std::make_shared<AnswerStream::Mailbox>(request.answers);
+  const std::shared_ptr<AnswerStream::Mailbox> mailbox(
+      new AnswerStream::Mailbox(request.answers), DeleteWhereMade());
   mailbox->onPart = std::move(onPart);
   LLAMAC_RETURN_IF_ERROR(
       line->send({mailbox, std::move(request)}, mostAnswers()));
@@ -224,15 +207,11 @@ int64_t AsyncEngine::mostAnswers() const {
 }
 
 SchedulerCounts AsyncEngine::counts() const {
-  if (line->isForked())
-    return line->counts;
   const std::lock_guard lock(line->mutex);
   return line->counts;
 }
 
 std::shared_ptr<const std::vector<KernelSum>> AsyncEngine::kernelTimes() const {
-  if (line->isForked())
-    return nullptr;
   const std::lock_guard lock(line->mutex);
   return line->kernelTimes;
 }

@@ -11,7 +11,7 @@
 // a caller that takes no parts holds up nobody: they gather until it does.
 //
 // After a fork the child has no such thread: what it submits is refused, and
-// its streams end with a device error.
+// its streams end with a device error. Nothing else may be called there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #define LLAMAC_ENGINE_SCHEDULER_ASYNCENGINE_H
 
 #include "engine/scheduler/Scheduler.h"
+#include "runtime/base/Forks.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -26,7 +27,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sys/types.h>
 #include <thread>
 #include <vector>
 
@@ -95,10 +95,10 @@ public:
   int64_t mostAnswers() const;
 
   /// Counts at the end of the last step or answer, with what was submitted
-  /// since as waiting; in a child, as of the fork.
+  /// since as waiting.
   SchedulerCounts counts() const;
 
-  /// See Scheduler::kernelTimes(); in a child, null.
+  /// See Scheduler::kernelTimes().
   std::shared_ptr<const std::vector<KernelSum>> kernelTimes() const;
 
 private:
@@ -107,10 +107,12 @@ private:
   void run();
 
   std::shared_ptr<const Model> shared;
-  std::unique_ptr<Scheduler> scheduler; ///< The thread's.
+  /// The thread's; a fork leaves it as it was in the middle of a step.
+  std::unique_ptr<Scheduler, DeleteWhereMade> scheduler;
   AsyncEngineOptions options;
   std::shared_ptr<AnswerStream::Line> line;
-  std::unique_ptr<std::thread> thread; ///< Last: it uses the others.
+  /// Last: it uses the others.
+  std::unique_ptr<std::thread, DeleteWhereMade> thread;
 };
 
 } // namespace llamac

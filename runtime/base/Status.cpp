@@ -67,14 +67,6 @@ absl::Status accuracyError(absl::string_view message) {
   return makeError(ExitCode::Accuracy, message);
 }
 
-absl::Status forkedError(absl::string_view what, absl::string_view made,
-                         absl::string_view advice) {
-  return deviceError(absl::StrCat(what, ": expected the process that ", made,
-                                  ", got a child that it forked, which has "
-                                  "none of its threads; ",
-                                  advice, " in the child"));
-}
-
 absl::Status badFileAt(absl::string_view file, uint64_t offset,
                        absl::string_view message) {
   return badFileError(absl::StrCat(file, ":", offset, ": ", message));

@@ -46,11 +46,6 @@ absl::Status memoryError(absl::string_view message);
 absl::Status deviceError(absl::string_view message);
 absl::Status accuracyError(absl::string_view message);
 
-/// Device error in a child of the process that `made` ("loaded it") `what`,
-/// whose threads it has none of; `advice` ("load it") says what to do there.
-absl::Status forkedError(absl::string_view what, absl::string_view made,
-                         absl::string_view advice);
-
 /// `file:offset: message`, an error at a byte of a model file.
 absl::Status badFileAt(absl::string_view file, uint64_t offset,
                        absl::string_view message);

@@ -72,8 +72,7 @@ CpuDevice::loadCode(std::shared_ptr<const PlanReader> plan) {
 }
 
 absl::Status CpuDevice::run(absl::FunctionRef<void(int)> job) {
-  if (pool.isForked())
-    return forkedError(describe(), "loaded the model", "load the model");
+  LLAMAC_RETURN_IF_ERROR(pool.checkProcess(describe()));
   const std::lock_guard<std::mutex> lock(running);
   pool.run(job);
   return absl::OkStatus();

@@ -26,9 +26,6 @@ absl::StatusOr<std::shared_ptr<RankThreads>> RankThreads::create(size_t ranks) {
 }
 
 absl::Status RankThreads::run(absl::FunctionRef<absl::Status(size_t)> work) {
-  if (threads.isForked())
-    return forkedError(absl::StrCat(ranks, " ranks"), "loaded the model",
-                       "load the model");
   std::vector<absl::Status> statuses(ranks);
   const std::lock_guard<std::mutex> lock(running);
   threads.run([&](int rank) { statuses[rank] = work(rank); });

@@ -27,8 +27,7 @@ public:
   static absl::StatusOr<std::shared_ptr<RankThreads>> create(size_t ranks);
 
   /// Calls `work` with each rank, at the same time; callers wait for each
-  /// other. The first error by rank. Device error in a child that was forked
-  /// since.
+  /// other. The first error by rank.
   absl::Status run(absl::FunctionRef<absl::Status(size_t)> work);
 
   /// Ranks see each other's memory.

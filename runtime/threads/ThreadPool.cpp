@@ -134,7 +134,7 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  if (isForked()) {
+  if (!generation.isHere()) {
     for (std::thread &worker : workers)
       worker.detach(); // The child has no such thread.
     return;

@@ -23,6 +23,8 @@
 #ifndef LLAMAC_RUNTIME_THREADS_THREADPOOL_H
 #define LLAMAC_RUNTIME_THREADS_THREADPOOL_H
 
+#include "runtime/base/Forks.h"
+
 #include "absl/functional/function_ref.h"
 
 #include <atomic>
@@ -30,7 +32,6 @@
 #include <limits>
 #include <memory>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace llamac {
@@ -87,9 +88,11 @@ public:
 
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
-  /// Whether this is a forked child of the pool's process: it has none of the
-  /// workers, and run() would wait for them for ever.
-  bool isForked() const { return !workers.empty() && getpid() != owner; }
+  /// Device error about `what` in a forked child: it has none of the workers,
+  /// and run() would wait for them for ever.
+  absl::Status checkProcess(absl::string_view what) const {
+    return workers.empty() ? absl::OkStatus() : generation.check(what);
+  }
 
   /// Calls `job(thread)` on every thread and returns when all have returned.
   /// One caller at a time.
@@ -104,7 +107,7 @@ public:
 private:
   void work(int thread);
 
-  const pid_t owner = getpid();
+  const ForkGeneration generation;
   std::vector<std::thread> workers;
   std::unique_ptr<Barrier> stepBarrier;
   EventCount jobs; ///< One more for each job, and one to stop.
