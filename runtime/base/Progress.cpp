@@ -8,6 +8,7 @@
 
 #include "runtime/base/Progress.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Terminal.h"
 
 #include "absl/strings/str_format.h"
@@ -32,7 +33,7 @@ Progress::Progress(bool quiet) : live(!quiet && isatty(STDERR_FILENO)) {}
 
 void Progress::stage(absl::string_view name) {
   current = std::string(name);
-  stageStart = lastWrite = Clock::now();
+  stageStart = lastWrite = steadySeconds();
   write(absl::StrFormat("%s ...", name));
 }
 
@@ -50,17 +51,16 @@ void Progress::update(absl::string_view name, double share,
                       absl::FunctionRef<std::string()> text) {
   if (!live)
     return;
-  const Clock::time_point now = Clock::now();
+  const double now = steadySeconds();
   if (current != name) {
     current = std::string(name);
     stageStart = now;
-  } else if (now - lastWrite < std::chrono::milliseconds(100)) {
+  } else if (now - lastWrite < 0.1) {
     return;
   }
   lastWrite = now;
   std::string line = absl::StrFormat("%s: %s", name, text());
-  const double seconds =
-      std::chrono::duration<double>(now - stageStart).count();
+  const double seconds = now - stageStart;
   if (share > 0 && seconds > 0.5)
     line += absl::StrFormat(", %.0f s left", seconds * (1 - share) / share);
   write(line);

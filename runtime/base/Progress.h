@@ -12,7 +12,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -47,14 +46,12 @@ public:
   void finish();
 
 private:
-  using Clock = std::chrono::steady_clock;
-
   void write(absl::string_view line);
 
   bool live;
   bool shown = false;
   std::string current;
-  Clock::time_point stageStart, lastWrite;
+  double stageStart = 0, lastWrite = 0; ///< Times of steadySeconds().
 };
 
 } // namespace llamac

@@ -9,6 +9,7 @@
 #include "runtime/cpu/CodeObject.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -38,21 +39,9 @@ struct CodeObject::LoaderFile {
   }
 };
 
-static bool writeAll(int descriptor, absl::Span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return false;
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
-
 static void *openThrough(int descriptor, const std::string &path,
                          absl::Span<const uint8_t> elf) {
-  if (descriptor < 0 || !writeAll(descriptor, elf))
+  if (descriptor < 0 || writeAll(descriptor, elf.data(), elf.size()) != 0)
     return nullptr;
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }

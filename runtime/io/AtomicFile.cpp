@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
@@ -210,6 +211,17 @@ absl::Status AtomicFile::commit() {
     close(parent);
   }
   return absl::OkStatus();
+}
+
+int writeAll(int descriptor, const void *bytes, size_t size) {
+  const char *next = static_cast<const char *>(bytes);
+  for (const char *const end = next + size; next != end;) {
+    const ssize_t written = ::write(descriptor, next, end - next);
+    if (written < 0 && errno != EINTR)
+      return errno;
+    next += std::max<ssize_t>(written, 0);
+  }
+  return 0;
 }
 
 absl::Status writeFileAtomically(absl::string_view path,

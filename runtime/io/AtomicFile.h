@@ -100,6 +100,9 @@ private:
   std::vector<uint8_t> buffer;
 };
 
+/// Writes `size` bytes to `descriptor`; 0, or the errno of what went wrong.
+int writeAll(int descriptor, const void *bytes, size_t size);
+
 /// Writes a small file in one piece, by createOrOpen().
 absl::Status writeFileAtomically(absl::string_view path,
                                  absl::string_view text);

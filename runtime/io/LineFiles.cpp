@@ -9,6 +9,7 @@
 #include "runtime/io/LineFiles.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -184,25 +185,17 @@ absl::Status LineAppender::recover(
 }
 
 absl::Status LineAppender::append(absl::string_view line) {
-  const std::string whole = absl::StrCat(line, "\n");
   struct stat info{};
   fstat(descriptor, &info);
-  for (size_t done = 0; done < whole.size();) {
-    const ssize_t wrote = write(descriptor, &whole[done], whole.size() - done);
-    if (wrote >= 0) {
-      done += static_cast<size_t>(wrote);
-      continue;
-    }
-    if (errno == EINTR)
-      continue;
-    absl::Status status = systemError(
-        errno, absl::StrCat(path, ": cannot be written"), memoryError);
-    // A line that stays torn is cut off by the next writer.
-    const int cut = isRegular ? ftruncate(descriptor, info.st_size) : 0;
-    (void)cut;
-    return status;
-  }
-  return absl::OkStatus();
+  const std::string whole = absl::StrCat(line, "\n");
+  const int error = writeAll(descriptor, whole.data(), whole.size());
+  if (error == 0)
+    return absl::OkStatus();
+  // A line that stays torn is cut off by the next writer.
+  const int cut = isRegular ? ftruncate(descriptor, info.st_size) : 0;
+  (void)cut;
+  return systemError(error, absl::StrCat(path, ": cannot be written"),
+                     memoryError);
 }
 
 absl::Status LineAppender::clear() {

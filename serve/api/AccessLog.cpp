@@ -10,6 +10,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/io/AtomicFile.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -68,18 +69,6 @@ void AccessLog::write(std::string line) {
   arrived.notify_one();
 }
 
-/// Writes `text` to `descriptor`; 0, or the errno of what went wrong.
-static int writeAll(int descriptor, const std::string &text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t size =
-        ::write(descriptor, text.data() + done, text.size() - done);
-    if (size < 0 && errno != EINTR)
-      return errno;
-    done += size < 0 ? 0 : static_cast<size_t>(size);
-  }
-  return 0;
-}
-
 void AccessLog::run() {
   bool hasFailed = false;
   std::unique_lock lock(mutex);
@@ -90,7 +79,7 @@ void AccessLog::run() {
     const std::vector<std::string> taken = std::exchange(lines, {});
     lock.unlock();
     for (const std::string &line : taken) {
-      const int error = writeAll(descriptor, line);
+      const int error = writeAll(descriptor, line.data(), line.size());
       if (error && !hasFailed)
         printWarning(absl::StrCat(
             path, ": lines of the log are lost: ", std::strerror(error)));

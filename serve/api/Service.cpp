@@ -63,7 +63,7 @@ static constexpr std::chrono::milliseconds frame{16};
 struct Service::Entry {
   const HttpRequest *request = nullptr;
   std::string remote = {}, id = {}, traceparent = {};
-  Clock::time_point start = Clock::now();
+  double start = steadySeconds();
   unsigned status = 0;
   std::string model = {}, finishReason = {}, error = {};
   Usage usage = {};
@@ -272,8 +272,6 @@ void Service::addCommonFields(HttpExchange &exchange, Entry &entry) const {
 }
 
 void Service::write(const Entry &entry) {
-  const double seconds =
-      std::chrono::duration<double>(Clock::now() - entry.start).count();
   const std::time_t now = std::time(nullptr);
   std::tm utc = {};
   gmtime_r(&now, &utc);
@@ -286,7 +284,7 @@ void Service::write(const Entry &entry) {
     line["path"] = std::string(rawPathOf(targetOf(*entry.request)));
   }
   line["status"] = entry.status;
-  line["seconds"] = seconds;
+  line["seconds"] = steadySeconds() - entry.start;
   if (!entry.model.empty())
     line.update({{"model", entry.model},
                  {"prompt_tokens", entry.usage.promptTokens},
@@ -643,8 +641,7 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
     for (size_t prompt = 0; prompt < submitted.streams.size(); ++prompt)
       while (auto part = submitted.streams[prompt]->next(0)) {
         if (entry.firstToken == 0 && !part->tokens.empty())
-          entry.firstToken =
-              std::chrono::duration<double>(Clock::now() - entry.start).count();
+          entry.firstToken = steadySeconds() - entry.start;
         open -= part->end.has_value();
         if (part->end)
           failure.Update(part->end->status);
