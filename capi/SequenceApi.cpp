@@ -73,7 +73,7 @@ public:
         rows, static_cast<size_t>(runs.model().config().vocabSize));
     size_t row = 0;
     const int64_t before = sequence->length();
-    const absl::Status status =
+    absl::Status status =
         runs.step({{sequence.get(), tokens, outputs}},
                   [&](const LogitsRow &given) -> absl::Status {
                     std::ranges::copy(given.values, logits->values.get() +

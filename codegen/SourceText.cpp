@@ -161,7 +161,7 @@ std::string functorText(StringRef name, Region &region, ValueRange operands,
     std::string &argument = names[block.getArgument(accumulators + i)];
     argument = "x" + std::to_string(i);
     if (loadsApart)
-      argument = "extras." + argument;
+      argument.insert(0, "extras.");
     else
       os << "const " << style.vector << " " << argument << " = " << loadOf(i)
          << ";\n";

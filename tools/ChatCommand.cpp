@@ -163,7 +163,7 @@ std::optional<std::string> Chat::readMessage(LineInput &input) {
       text += line;
       if (!goesOn)
         break;
-      text += "\n";
+      text += '\n';
     }
     if (isFenced)
       text =

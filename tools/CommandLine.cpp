@@ -550,12 +550,12 @@ static std::string helpRow(const std::string &name, absl::string_view text) {
   std::string row = absl::StrCat("  ", name);
   size_t column = row.size();
   if (column + 2 > first) {
-    row += "\n";
+    row += '\n';
     column = 0;
   }
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
     if (column > first && column + 1 + word.size() >= width) {
-      row += "\n";
+      row += '\n';
       column = 0;
     }
     const size_t space = column < first ? first - column : 1;

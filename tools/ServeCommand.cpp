@@ -247,9 +247,9 @@ serveCommand(const ServeOptions &options,
         ending.notify();
       });
     };
-    LLAMAC_ASSIGN_OR_RETURN(models.emplace_back(),
-                            ServedModel::create(named.name, std::move(model),
-                                                std::move(format), engine));
+    LLAMAC_ASSIGN_OR_RETURN(
+        models.emplace_back(),
+        ServedModel::create(named.name, model, std::move(format), engine));
   }
   Service service(context, std::move(models), serving, *accessLog);
   service.requireLocalHost(server->isLoopback() && serving.keys.empty());

@@ -105,7 +105,7 @@ static std::string choiceText(const std::string &name, const Choice &choice) {
   if (choice.selected != 0 && ratio.rounds != 0)
     absl::StrAppendFormat(&text, "  %.1f %% less time, noise %.1f %%",
                           100 * (1 - ratio.median), 100 * ratio.noise);
-  text += "\n";
+  text += '\n';
   for (const Candidate &candidate : choice.candidates)
     if (!candidate.rejected.empty())
       absl::StrAppend(&text, "    rejected ", candidate.config, ": ",

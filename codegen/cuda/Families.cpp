@@ -207,7 +207,7 @@ static std::string addExtras(CudaKernelText &text, ValueRange extras) {
 static std::string addResults(CudaKernelText &text,
                               kernel::NextNormOpInterface op, StringRef type,
                               const std::string &args) {
-  const std::string epilogue = llvm::formatv("{0}{{{1}}", type, args);
+  std::string epilogue = llvm::formatv("{0}{{{1}}", type, args);
   const Value result = op->getResult(0);
   text.parameters.push_back(resultOf(result));
   if (!op.getNextNorm())

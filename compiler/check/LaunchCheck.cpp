@@ -8,6 +8,7 @@
 
 #include "compiler/check/LaunchCheck.h"
 
+#include "compiler/check/Check.h"
 #include "compiler/check/Reproducer.h"
 #include "compiler/driver/ReferenceTarget.h"
 #include "compiler/trial/LaunchReference.h"

@@ -281,6 +281,7 @@ bool Engine::mayHaveRoom(absl::Span<const SequenceGrowth> growths,
   if (prefixCache)
     held = prefixCache->heldPages(prompt);
   std::vector<int64_t> more;
+  more.reserve(held.size());
   for (size_t group = 0; group < held.size(); ++group)
     more.push_back(cache->pagesFor(group, tokens) - held[group]);
   return cache->hasRoom(slotsOf(growths), more);

@@ -72,6 +72,7 @@ absl::Status Model::leaveOutUnfit() {
     return absl::OkStatus();
   const auto &programs = plan().programs;
   std::vector<size_t> numbers;
+  numbers.reserve(unfit.size());
   for (const UnfitProgram &program : unfit)
     numbers.push_back(program.number);
   // Programs are in ascending order of the rows that they hold.

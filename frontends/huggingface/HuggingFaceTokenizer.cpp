@@ -295,7 +295,7 @@ private:
     for (const char *key :
          {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
       const json &value = member(model, key);
-      support(value.is_null() || value == "" ||
+      support(value.is_null() || value == json("") ||
                   (value.is_number() && value.get<double>() == 0.0),
               value, absl::StrCat("model.", key), "null", value);
     }

@@ -43,7 +43,7 @@ struct ApproximateExp : impl::ApproximateExpBase<ApproximateExp> {
     }
     getOperation().walk([&](llama::AttentionOp op) {
       op.setApproximationAttr(
-          llama::ApproximationAttr::get(&getContext(), kind, /*topK=*/0));
+          llama::ApproximationAttr::get(&getContext(), kind, /*top_k=*/0));
     });
   }
 };

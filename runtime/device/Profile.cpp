@@ -90,7 +90,7 @@ std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
     if (hasPeak)
       absl::StrAppendFormat(&out, " %8.1f%%",
                             100 * operations / limits->f32Operations);
-    out += "\n";
+    out += '\n';
   }
   absl::StrAppendFormat(&out, "%d steps, each launch after the one before it",
                         steps);

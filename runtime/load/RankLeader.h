@@ -28,7 +28,7 @@ namespace llamac {
 
 namespace ranks {
 struct StepT;
-}
+} // namespace ranks
 
 /// The other ranks, as they have a plan of rank 0.
 class RankTeam {

@@ -195,7 +195,9 @@ static bool takeAuthority(HttpRequest &head) {
 
 /// Returns the fault of `head`, if there is one. Its target becomes a path.
 static std::optional<HttpRefusal> checkHead(HttpRequest &head) {
-  const auto refuse = [](std::string why) { return HttpRefusal{400, why}; };
+  const auto refuse = [](std::string why) {
+    return HttpRefusal{400, std::move(why)};
+  };
   if (!hasPlainLength(head))
     return refuse("body: expected one length, by Content-Length or as chunks");
   const auto hosts = head.count(http::field::host);

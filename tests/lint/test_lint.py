@@ -284,9 +284,10 @@ MOST_LINES = 800
 
 
 def too_long(path, text):
-    """A file is read by whoever looks for something in it."""
+    """A file is read by whoever looks for something in it; a generated page is not
+    written by hand."""
     lines = len(text.splitlines())
-    if lines <= MOST_LINES:
+    if lines <= MOST_LINES or text.startswith(GENERATED):
         return []
     return [f"{path}: expected at most {MOST_LINES} lines, got {lines}: divide it by meaning"]
 
@@ -584,12 +585,13 @@ class DeviceCode(LintTest):
 
 
 class Lengths(LintTest):
-    def test_every_source_file_can_be_read_at_a_sitting(self):
-        self.assert_clean(too_long, tracked_files(*CPP, ".cu", ".td", ".fbs", ".py", ".sh", ".js", ".css", ".html"))
+    def test_every_file_can_be_read_at_a_sitting(self):
+        self.assert_clean(too_long, [f for f in tracked_files() if not f.endswith(".png")])
 
     def test_finds_seeded_violations(self):
         self.assertEqual(len(too_long("codegen/cuda/kernels/gemm.cuh", "line\n" * 801)), 1)
         self.assertEqual(too_long("codegen/cuda/kernels/gemm.cuh", "line\n" * 800), [])
+        self.assertEqual(too_long("docs/passes.md", GENERATED + "A.td -->\n" + "line\n" * 800), [])
 
 
 class Documents(LintTest):
@@ -683,8 +685,10 @@ class Shell(LintTest):
             sys.exit(1 if os.environ.get("CI") == "true" else 77)
 
     def test_shellcheck_has_nothing_to_say(self):
+        scripts = [f for f in tracked_files() if re.match(r"#!.*\b(ba)?sh\b", read(f))]
+        self.assertTrue({".ci/run", "scripts/test.sh"}.issubset(scripts), scripts)
         result = subprocess.run(
-            ["shellcheck", ".ci/run", *tracked_files(".sh")], cwd=ROOT, capture_output=True, text=True
+            ["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True
         )
         self.assertEqual(result.returncode, 0, result.stdout)
 

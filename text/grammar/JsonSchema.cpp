@@ -559,6 +559,7 @@ absl::Status SchemaTranslator::addOthers(const Schemas &schemas,
   if (!isFree) {
     names = StringSet::over(nameChars());
     std::vector<std::string> taken;
+    taken.reserve(shape.named.size());
     for (const ObjectShape::Named &one : shape.named)
       taken.push_back(one.name);
     LLAMAC_ASSIGN_OR_RETURN(const StringSet allowed, namesOf(schemas));

@@ -611,7 +611,7 @@ absl::StatusOr<bool> SchemaDocument::isListed(const OrderedJson &value,
     for (const OrderedJson &one : values) {
       std::string text = canonical(one);
       LLAMAC_RETURN_IF_ERROR(
-          work.take(static_cast<int64_t>(sizeof(text) + text.size())));
+          work.take(static_cast<int64_t>(sizeof(std::string) + text.size())));
       known->second.insert(std::move(text));
     }
   }

@@ -44,7 +44,7 @@ static std::vector<std::string> encoded(const CharSet &set) {
     alternatives.push_back(ebnfClass(raw));
   CharSet letters, rest = intersect(set, controls());
   for (const auto &[character, letter] : shortEscapes) {
-    const auto code = static_cast<uint32_t>(character);
+    const uint32_t code = static_cast<uint8_t>(character);
     if (intersect(set, {{code, code}}).empty())
       continue;
     letters =
@@ -59,7 +59,7 @@ static std::vector<std::string> encoded(const CharSet &set) {
     CharSet digits;
     for (const auto &[first, last] : intersect(rest, {{row, row + 15}}))
       for (uint32_t c = first; c <= last; ++c) {
-        const auto digit = static_cast<uint32_t>("0123456789abcdef"[c - row]);
+        const auto digit = static_cast<uint8_t>("0123456789abcdef"[c - row]);
         digits.emplace_back(digit, digit);
       }
     if (!digits.empty())

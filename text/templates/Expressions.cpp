@@ -519,6 +519,7 @@ Interpreter::ValueOr Interpreter::call(const Function &function,
     return templateError(absl::StrCat("'", function.name, "' ", why));
   };
   std::vector<std::string> names;
+  names.reserve(arguments.named.size());
   for (const auto &[name, value] : arguments.named)
     names.push_back(name);
   if (const absl::Status taken =

@@ -289,6 +289,7 @@ static ValueOr sorted(Interpreter &in,
     return sign < 0 || (sign == 0 && a < b);
   });
   std::vector<Value> values;
+  values.reserve(order.size());
   for (const size_t i : order)
     values.push_back(keyed[i].second);
   return in.heap.list(std::move(values));

@@ -287,8 +287,7 @@ Interpreter::FlowOr Interpreter::runFor(const Stmt &stmt) {
   }
   if (stmt.loopSlot < 0)
     return runLoop(loop, Value());
-  LLAMAC_ASSIGN_OR_RETURN(const Value value,
-                          heap.object(Kind::Loop, std::move(loop)));
+  LLAMAC_ASSIGN_OR_RETURN(const Value value, heap.object(Kind::Loop, loop));
   return runLoop(value.loop(), value);
 }
 
