@@ -85,14 +85,18 @@ Tensor cosSinTable(const Indices &positions, DenseElementsAttr frequencies) {
   return result;
 }
 
-template <> absl::Status compute<llama::RopeTableOp>(OpCall &call) {
+template <typename Op> static absl::Status ropeTable(OpCall &call) {
   return call.give(
       cosSinTable(call.indices(0),
-                  call.op.getAttrOfType<DenseElementsAttr>("frequencies")));
+                  cast<DenseElementsAttr>(cast<Op>(call.op).getFrequencies())));
+}
+
+template <> absl::Status compute<llama::RopeTableOp>(OpCall &call) {
+  return ropeTable<llama::RopeTableOp>(call);
 }
 
 template <> absl::Status compute<kernel::RopeTableOp>(OpCall &call) {
-  return compute<llama::RopeTableOp>(call);
+  return ropeTable<kernel::RopeTableOp>(call);
 }
 
 absl::Status rotateHeads(Tensor &x, const Tensor &table) {

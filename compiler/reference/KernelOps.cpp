@@ -329,7 +329,7 @@ template <> absl::Status compute<kernel::QkvProductsOp>(OpCall &call) {
   LLAMAC_ASSIGN_OR_RETURN(std::vector<Tensor> parts,
                           productsOf(call, 3, op.getEpsAttr()));
   for (Tensor &part : parts)
-    (void)call.give(std::move(part));
+    LLAMAC_RETURN_IF_ERROR(call.give(std::move(part)));
   return absl::OkStatus();
 }
 

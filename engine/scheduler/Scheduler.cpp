@@ -368,7 +368,6 @@ void Scheduler::countStep(int64_t rows) {
   ++total.stepRows[std::min(bucket, total.stepRows.size() - 1)];
 }
 
-/// A step that began at `start`.
 /// Whether `status` of a step means that the device can run no other.
 bool Scheduler::isLost(const absl::Status &status) const {
   return exitCode(status) == ExitCode::Device && !model().loaded().check().ok();
@@ -379,6 +378,7 @@ void Scheduler::lose(const absl::Status &status) {
   failAll(lost);
 }
 
+/// Runs a step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Batch batch = chooseRows();
   Profile profile(model().plan());

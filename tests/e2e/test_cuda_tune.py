@@ -73,7 +73,7 @@ class Driver(CudaCase):
             r"^cuda, Fake GPU, 132 multiprocessors, 1980 MHz, memory 3201 MHz, driver for CUDA 13\.0, NVRTC \d+\.\d+$",
         )
         before = self.run_plan(self.plan, "-n", 6, *self.PROMPT).stdout
-        decode = json.loads(self.run_plan("tune", self.plan, "--budget", 60, "--candidates", 1, "--json").stdout)[0]
+        decode = json.loads(self.run_plan("tune", self.plan, "--budget", 120, "--candidates", 1, "--json").stdout)[0]
         self.assertTrue(decode["decided"])
         # Kernels with next to no time are not tried at all.
         why = [kernel["candidates"][1]["rejected"] for kernel in decode["kernels"]]

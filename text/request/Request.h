@@ -76,7 +76,6 @@ struct AnswerPart {
   std::optional<AnswerEnd> end = {};
 };
 
-/// Is called in step(): must neither block nor throw, nor call the scheduler.
 /// Adds `part`, which comes next, to the parts of the same answer in `to`.
 inline void append(AnswerPart &to, const AnswerPart &part) {
   to.tokens.insert(to.tokens.end(), part.tokens.begin(), part.tokens.end());
@@ -87,6 +86,7 @@ inline void append(AnswerPart &to, const AnswerPart &part) {
   to.end = part.end;
 }
 
+/// Is called in step(): must neither block nor throw, nor call the scheduler.
 using AnswerCallback = std::function<void(const AnswerPart &)>;
 
 } // namespace llamac
