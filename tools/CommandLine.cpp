@@ -104,31 +104,31 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       ->check(wholeNumber(1, 1024));
   group
       .add("--isa", options.isa, "LEVEL",
-           "Best instruction-set level to use (also LLAMAC_ISA)")
+           "Highest instruction-set level to use (also LLAMAC_ISA)")
       ->check(suggestedValues(isaLevelNames()));
   group
       .addDefault("--gpu-index", options.gpuIndex, "N",
-                  "On cuda: which GPU of the machine to use")
+                  "On cuda: index of the GPU to use")
       ->check(wholeNumber(0, 1023));
   group
       .add("--sim-schedule", options.simSchedule, "ORDER",
-           "Order of the threads on sim: forward, reverse, random, "
+           "On sim: order of the threads: forward, reverse, random, "
            "random:SEED, stalled or stalled:SEED")
       ->check(suggestedValues("forward, reverse, random, stalled"));
   group
       .add("--random-weights", options.randomWeights, "SEED",
-           "Random weights of this seed in place of the plan's")
+           "Use random weights of this seed in place of the plan's")
       ->transform(seedNumber());
   group.addFlag("!--no-tuned", options.tuned,
-                "Run the default configs, whatever was tuned");
+                "Use the default configs and not the tuned ones");
   group.addFlag("!--no-verify", options.verify,
-                "Skip the checksums of the plan");
+                "Do not verify the plan's checksums");
   const OptionGroup output{app, "Output"};
   if (!app.get_option_no_throw("--quiet"))
-    output.addFlag("-q,--quiet", options.quiet, "No progress on stderr");
+    output.addFlag("-q,--quiet", options.quiet, "Print no progress");
   output
       .addFlag("-v,--verbose", options.verbose,
-               "Say on stderr what was loaded, and how long each part took")
+               "Print to stderr what was loaded and how long each part took")
       ->excludes("--quiet");
 }
 
@@ -136,10 +136,11 @@ void addRankOptions(CLI::App &app, LoadOptions &options) {
   const OptionGroup group{app, "Ranks (under mpirun)"};
   group
       .addDefault("--rank-timeout", options.rankTimeout, "SECONDS",
-                  "Wait so long for another rank, then end with an error")
+                  "Longest wait for another rank; then the run fails")
       ->check(CLI::Range(0.1, 1e6));
-  group.addFlag("--rank-copies", options.rankCopies,
-                "Exchange by MPI, even on one machine, where memory is shared");
+  group.addFlag(
+      "--rank-copies", options.rankCopies,
+      "Exchange by MPI even on one machine, and not by shared memory");
 }
 
 void printLoaded(const Model &model) {
@@ -157,7 +158,7 @@ void printLoaded(const Model &model) {
 static void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
   const OptionGroup group{app, "Prompt"};
   group.add("--system", options.system, "TEXT",
-            "The system message that the conversation begins with");
+            "System message that the conversation begins with");
   group.add("--chat-template", options.templateFile, "FILE",
             "Write messages by this template in place of the model's "
             "(docs/chat-templates.md)");
@@ -294,35 +295,36 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   const OptionGroup prompt{app, "Prompt"};
   CLI::Option *text =
       prompt.add("-p,--prompt", options.prompt, "TEXT",
-                 "The prompt as text, a message where the model has a chat "
-                 "template; - reads it from stdin, without its last line feed");
+                 "Prompt as text: a message if the model has a chat template; "
+                 "-: read it from stdin, without the last line feed");
   CLI::Option *tokens =
-      prompt.add("--tokens", options.tokens, "IDS", "The prompt as ids: 1,2,3")
+      prompt
+          .add("--tokens", options.tokens, "IDS", "Prompt as token ids: 1,2,3")
           ->excludes(text);
-  CLI::Option *raw = prompt.addFlag(
-      "--raw", options.raw, "Complete the text as it is, without a template");
+  CLI::Option *raw =
+      prompt.addFlag("--raw", options.raw,
+                     "Complete the text as it is, without a chat template");
   addChatTemplateOptions(app, options.chat);
   for (const char *name : {"--system", "--chat-template"})
     app.get_option(name)->excludes(raw)->excludes(tokens);
-  prompt.addFlag(
-      "--special", options.special,
-      "Names of special tokens in a text as it is stand for them; in "
-      "a message they always do");
+  prompt.addFlag("--special", options.special,
+                 "Read names of special tokens in a --raw text as those "
+                 "tokens; in a message they always are");
 
   addAnswerOptions(app, options, /*isChat=*/false,
-                   absl::StrCat(mostChatTokens,
-                                " of an answer to a message, which ends by "
-                                "itself, ",
-                                mostRawTokens, " of a text that is completed"));
+                   absl::StrCat(mostChatTokens, " for an answer to a message, ",
+                                mostRawTokens, " for a completion"));
   const OptionGroup output{app, "Output"};
   output.addFlag("--print-ids", options.printIds, "Print ids instead of text");
   output.addFlag("--json", options.json,
                  "Print one JSON object when done: the answer and the timings");
-  output.addFlag("-q,--quiet", options.quiet, "No progress and no timings");
-  output.addFlag("--profile", options.profile,
-                 "Time, bytes and share of bandwidth of each kernel on stderr");
+  output.addFlag("-q,--quiet", options.quiet,
+                 "Print no progress and no timings");
+  output.addFlag(
+      "--profile", options.profile,
+      "Print each kernel's time, bytes and share of bandwidth to stderr");
   output.add("--trace", options.trace, "FILE",
-             "Write the time of each launch, for chrome://tracing");
+             "Write the time of each launch to FILE, for chrome://tracing");
 }
 
 void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
@@ -330,19 +332,19 @@ void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
   addAnswerOptions(app, options, /*isChat=*/true, absl::StrCat(mostChatTokens));
   const OptionGroup group{app, "Conversation"};
   group.add("--load", options.load, "FILE",
-            "Go on with a conversation that /save wrote");
+            "Continue a conversation that /save wrote");
   group.addFlag("!--no-history", options.keepsHistory,
-                "Keep nothing of what is typed for the next time");
+                "Do not save what is typed for the next session");
   const OptionGroup output{app, "Output"};
-  output.addFlag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
+  output.addFlag("-q,--quiet", options.quiet, "Print only errors to stderr");
 }
 
 static void addBatchInvariant(const OptionGroup &group, bool &value) {
-  group.addFlag("--batch-invariant", value,
-                "On cuda and sim: give a row the same bits in a step of any "
-                "size, by one program for all prompts and one for all steps of "
-                "decode (default: the fastest for each step); on the cpu that "
-                "is always so");
+  group.addFlag(
+      "--batch-invariant", value,
+      "On cuda and sim: give a row the same bits in a step of any size, by one "
+      "program for all prompts and one for all decode steps (default: the "
+      "fastest program for each step); on the cpu this is always so");
 }
 
 /// `promptRows` says what the default of --prompt-rows is.
@@ -358,62 +360,65 @@ static void addSchedulerOptions(const OptionGroup &group,
           ->check(wholeNumber(1, mostTokens));
   group
       .add("--kv-memory", options.kvMemory, "SHARE",
-           absl::StrCat("On cuda: pages take this share of the memory that is "
-                        "free once the model is loaded, at most as much as all "
-                        "sequences can use (default: ",
-                        defaultKvMemory, ")"))
+           absl::StrCat(
+               "On cuda: share of the memory left after loading the model that "
+               "pages may take, up to what all sequences can use (default: ",
+               defaultKvMemory, ")"))
       ->check(shareOfOne())
       ->excludes(pages);
   group
       .add("--prompt-rows", options.promptRows, "N",
-           "Tokens of prompts in a step beside answers that decode (default: " +
+           "Most prompt tokens in a step that also decodes answers (default: " +
                promptRows + ")")
       ->check(wholeNumber(1, mostTokens));
   group.addFlag("!--no-prefix-cache", options.cachesPrefixes,
-                "Compute beginnings that prompts share for each of them");
+                "Compute each prompt as a whole, without reusing keys and "
+                "values of shared prefixes");
   addBatchInvariant(group, options.batchInvariant);
 }
 
 void addBenchOptions(CLI::App &app, BenchOptions &options) {
   const OptionGroup group{app};
   group
-      .addDefault("--prompt-tokens", options.promptTokens, "N",
-                  "Tokens of the prompt; several, comma separated, are "
-                  "measured one after the other")
+      .addDefault(
+          "--prompt-tokens", options.promptTokens, "N",
+          "Tokens of the prompt; comma separated: one measurement for each")
       ->delimiter(',');
   group.addDefault("--gen-tokens", options.genTokens, "N",
-                   "Tokens decoded after it");
+                   "Tokens to decode after the prompt");
   group
       .addDefault("--batch", options.batch, "N",
-                  "Sequences that run together; several, comma separated")
+                  "Sequences that run together; comma separated: one "
+                  "measurement for each")
       ->delimiter(',');
   group.addDefault("--warm-ups", options.warmUps, "N",
-                   "Runs before those measured");
+                   "Runs before the measured ones");
   group.addDefault("--repeat", options.repeat, "N",
                    "Runs whose median is printed");
-  CLI::Option *kernels = group.addFlag(
-      "--kernels", options.kernels,
-      "Time, bandwidth and operations of each kernel, and their shares of "
-      "what is measured to be possible");
+  CLI::Option *kernels =
+      group.addFlag("--kernels", options.kernels,
+                    "Print each kernel's time, bandwidth and operations, and "
+                    "their shares of the measured peaks");
   group
       .addFlag("--compare-untuned", options.compareUntuned,
-               "Run with and without what was tuned in turn, and print the "
-               "speedup")
+               "Run tuned and default configs in turn, and print the speedup")
       ->excludes(kernels);
-  group.addFlag("--json", options.json, "Print a JSON object for each");
+  group.addFlag("--json", options.json,
+                "Print a JSON object for each measurement");
 
   const OptionGroup serving{app, "Requests that come and go"};
-  serving.add(
-      "--requests", options.requests, "N",
-      "Run N requests of random tokens; --batch of them at once, others "
-      "wait");
+  serving.add("--requests", options.requests, "N",
+              "Run N requests of random tokens, --batch of them at once while "
+              "the others wait");
   serving.add("--rate", options.rate, "R",
-              "Requests that arrive a second, Poisson (default: all at once)");
+              "Requests that arrive per second, a Poisson process (default: "
+              "all at once)");
   serving.add("--trace", options.trace, "FILE",
-              "Requests of a file, a line each: {\"arrival\": seconds, "
+              "Run the requests in FILE, one JSON object a line: {\"arrival\": "
+              "seconds, "
               "\"prompt_tokens\": N, \"gen_tokens\": N}");
   serving.add("--shared-prefix", options.sharedPrefix, "N",
-              "Tokens that all prompts begin with");
+              "Length of a prefix that all prompts share, in tokens");
   serving.add(
       "--long-prompt", options.longPrompt, "N",
       "Measure the time between tokens of --batch streams, alone and while "
@@ -426,92 +431,99 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
   const OptionGroup files{app, "Files"};
   files
       .add("--prompts", options.prompts, "FILE",
-           "The requests, a JSON object a line (docs/generate.md); - reads "
+           "File of requests, one JSON object a line (docs/generate.md); -: "
            "stdin")
       ->required();
   files
       .add("-o,--output", options.output, "FILE",
-           "Where answers are appended, a line each; requests that it has "
-           "answers to are passed over; - writes stdout")
+           "File to append answers to, one a line; requests that it already "
+           "answers are skipped; -: stdout")
       ->required();
   files.addFlag("--overwrite", options.overwrite,
-                "Begin the output anew where it has answers already");
+                "Overwrite an output file that already has answers");
 
   const OptionGroup generation{app, "Generation"};
   addParallel(generation, options.parallel, "Sequences",
               GenerateCommandOptions::hostParallel);
   addSchedulerOptions(generation, options.scheduler, "as many as fit");
   generation
-      .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
-           "Where beginnings of prompts are kept for the next run: read, if it "
-           "is there, and written at the end")
+      .add(
+          "--prefix-cache", options.scheduler.prefixFile, "FILE",
+          "File of the prefix cache: read if it exists, and written at the end")
       ->excludes(app.get_option("--no-prefix-cache"));
   generation
       .addDefault("-n,--predict", options.maxTokens, "N",
-                  "Tokens of an answer whose request has no max_tokens; -1 for "
-                  "as many as fit")
+                  "Most tokens of an answer whose request has no max_tokens; "
+                  "-1: until the context is full")
       ->check(wholeNumber(-1, mostTokens));
 
   const OptionGroup printing{app, "Output"};
   printing.addFlag("--print-ids", options.printIds,
-                   "Write no text; for plans without a tokenizer");
+                   "Write ids only; for plans without a tokenizer");
   printing.addFlag("--json", options.json,
                    "Print the summary as one JSON object");
-  printing.addFlag("-q,--quiet", options.quiet, "No progress and no summary");
+  printing.addFlag("-q,--quiet", options.quiet,
+                   "Print no progress and no summary");
 }
 
 void addServeOptions(CLI::App &app, ServeOptions &options) {
   const OptionGroup network{app, "Network"};
   network.addDefault("--host", options.host, "ADDRESS",
-                     "Where to listen; other addresses than this machine's "
-                     "own need --api-key-file");
-  network.addDefault("--port", options.port, "N", "The port; 0 for a free one")
+                     "Address to listen on; one that other machines can reach "
+                     "needs --api-key-file");
+  network
+      .addDefault("--port", options.port, "N",
+                  "Port to listen on; 0: any free port")
       ->check(wholeNumber(0, UINT16_MAX));
   network.add("--tls-cert", options.certificate, "FILE",
-              "Serve https, by this certificate in PEM");
-  network.add("--tls-key", options.key, "FILE", "The certificate's key");
+              "Serve HTTPS with this certificate, in PEM");
+  network.add("--tls-key", options.key, "FILE",
+              "Private key of the certificate, in PEM");
   network.addRepeated("--cors", options.origins, "ORIGIN",
-                      "Let pages of this origin call, or of any by *");
+                      "Allow requests from pages of this origin; *: of any");
   CLI::Option *keys = network.add("--api-key-file", options.keyFile, "FILE",
-                                  "Take requests with one of the keys of this "
-                                  "file alone, one a line");
+                                  "Accept only requests with one of the keys "
+                                  "in FILE, which has one a line");
   network
       .addFlag("!--no-auth", options.authenticates,
-               "Serve without keys at an address that others can reach")
+               "Serve without keys on an address that other machines can reach")
       ->excludes(keys);
 
   const OptionGroup serving{app, "Serving"};
   addParallel(serving, options.parallel, "Answers of a model",
               ServeOptions::hostParallel);
   serving
-      .addDefault("--max-queue", options.maxQueue, "N",
-                  "Answers of a model that wait at most; others get 503")
+      .addDefault(
+          "--max-queue", options.maxQueue, "N",
+          "Most answers of a model that may wait; more are refused with 503")
       ->check(wholeNumber(1, mostTokens));
   addSchedulerOptions(serving, options.scheduler,
                       "as many as delay them little");
   serving
       .add("--prefix-cache", options.scheduler.prefixFile, "FILE",
-           "Where beginnings of prompts are kept for the next start; of one "
-           "model alone")
+           "File of the prefix cache, which is kept for the next start; for "
+           "one model only")
       ->excludes(app.get_option("--no-prefix-cache"));
   serving.add("--chat-template", options.chatTemplate, "FILE",
-              "A chat template in place of the model's own");
+              "Chat template to use in place of the model's own");
   serving.addDefault("--access-log", options.accessLog, "FILE",
-                     "A line of JSON for each request; - for stderr, \"\" for "
-                     "none");
+                     "File to write a line of JSON to for each request; -: "
+                     "stderr, \"\": none");
   serving
       .addDefault("--drain", options.drainSeconds, "SECONDS",
-                  "Time for answers to end after SIGTERM")
+                  "Seconds that running answers have to end after SIGTERM")
       ->check(wholeNumber(0, 86400));
 }
 
 void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
   const OptionGroup group{app};
   group.add("--tokens", options.tokens, "IDS", "Ids: 1,2,3")->required();
-  group.add("-o,--output", options.output, "FILE", "The .npy file to write")
+  group
+      .add("-o,--output", options.output, "FILE",
+           "File to write, in .npy format")
       ->required();
   group.addDefault("--chunk", options.chunk, "N",
-                   "Tokens of one step at most; 0 for as many as fit");
+                   "Most tokens of a step; 0: as many as fit");
   addBatchInvariant(group, options.batchInvariant);
 }
 
@@ -525,19 +537,19 @@ void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
 void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
   const OptionGroup group{app};
   group.addDefault("--budget", options.tune.budget, "SECONDS",
-                   "Seconds to take at most");
+                   "Most seconds to take");
   group.addDefault("--candidates", options.tune.candidates, "N",
-                   "Configs to try for each kernel beside its default");
+                   "Configs to try for each kernel besides its default");
   group.addFlag("--list", options.list,
-                "Print the configs of each kernel, and do nothing else");
+                "Only print the configs of each kernel");
   group.addFlag("--explain-kernels", options.explain,
-                "Print the selected config of each kernel, its measured time, "
-                "the default's and the runner-up's, and do nothing else");
+                "Only print each kernel's selected config and its measured "
+                "time, the default's and the runner-up's");
   group.addFlag("--json", options.json, "Print all that was measured as JSON");
   group.add("--export", options.exportTo, "FILE",
-            "Write all entries to a file, for other machines");
+            "Write all entries to FILE, for other machines");
   group.add("--import", options.importFrom, "FILE",
-            "Take entries from a file of --export");
+            "Read entries from a file that --export wrote");
 }
 
 //===----------------------------------------------------------------------===//

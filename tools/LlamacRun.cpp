@@ -159,8 +159,7 @@ static int llamacRun(int argc, char **argv, RankWorld *ranks) {
              addLogitsOptions, invocation.logits);
   addCommand(app, invocation, "perplexity", "Score a text",
              addPerplexityOptions, invocation.perplexity);
-  addCommand(app, invocation, "serve",
-             "Answer requests over HTTP, as OpenAI's interface has them",
+  addCommand(app, invocation, "serve", "Serve OpenAI's interface over HTTP",
              addServeOptions, invocation.serve);
   addCommand(app, invocation, "tune", "Find the fastest tiles for this machine",
              addTuneOptions, invocation.tune);

@@ -147,7 +147,7 @@ static std::string exitCodes() {
 
 static std::string environment() {
   static constexpr std::pair<const char *, const char *> variables[] = {
-      {"LLAMAC_ISA", "Best instruction-set level to use, as --isa."},
+      {"LLAMAC_ISA", "Highest instruction-set level to use, as --isa."},
       {"LLAMAC_TUNE_CPU", "CPU to tune plans for, as --tune-cpu."},
       {"LLAMAC_CACHE_SIZE", "Bytes that all caches together may take, such as "
                             "500M; goes before llamac cache limit."},

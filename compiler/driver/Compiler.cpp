@@ -69,12 +69,15 @@ static double expBound(const CompileOptions &options) {
   return llama::attentionBound(*expKindOf(options), /*dropped=*/0);
 }
 
-/// Fields of describe(), with their bounds; none of exact plans.
+/// Fields of describe(), with their bounds; none of exact plans. A kind that
+/// does not exist, which is compared with a plan's before it is refused, has no
+/// bound.
 static std::string approximationText(const CompileOptions &options) {
   std::string text;
   if (!options.approximateExp.empty())
-    text = absl::StrCat(" approximate-exp=", options.approximateExp,
-                        ",bound=", expBound(options));
+    text = absl::StrCat(" approximate-exp=", options.approximateExp);
+  if (!text.empty() && expKindOf(options))
+    absl::StrAppend(&text, ",bound=", expBound(options));
   if (options.sparsifyTopK)
     absl::StrAppend(&text, " sparsify-attention=", options.sparsifyTopK,
                     ",bound=2d");

@@ -149,20 +149,23 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   verb->add_option("MODEL", command->model, "A model directory or .gguf file")
       ->required();
   const OptionGroup group{*verb};
-  group.add("--tokens", command->tokens, "IDS",
-            "Ids to compute logits of: 1,2,3 (default: 24 of the vocabulary)");
-  group.addDefault("--tolerance", command->options.tolerance, "NMSE",
-                   "Normalised mean squared error a pass may cause");
-  group.addDefault("--target-tolerance", command->options.targetTolerance,
-                   "NMSE", "Normalised mean squared error a target may have");
+  group.add(
+      "--tokens", command->tokens, "IDS",
+      "Token ids to compute logits of: 1,2,3 (default: 24 of the vocabulary)");
+  group.addDefault(
+      "--tolerance", command->options.tolerance, "NMSE",
+      "Largest normalised mean squared error that a pass may cause");
+  group.addDefault(
+      "--target-tolerance", command->options.targetTolerance, "NMSE",
+      "Largest normalised mean squared error that a target may have");
   group.add("--sim-schedule", command->options.simSchedule, "ORDER",
-            "Order of the threads on sim: forward, reverse, random, "
+            "On sim: order of the threads: forward, reverse, random, "
             "random:SEED, stalled or stalled:SEED");
   group.addFlag("--bisect", command->options.bisect,
                 "Find the first wrong op of the first wrong pass, or the first "
                 "wrong launch, and write it with its inputs");
   group.add("--reproducer", command->options.reproducerFolder, "DIR",
-            "Where --bisect writes to");
+            "Directory that --bisect writes to");
   command->flags.addTo(*verb);
   command->flags.addGpuIndexTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Examples:\n"

@@ -38,8 +38,8 @@ static std::string headingOf(CompileFlags::Help help, const char *heading) {
 }
 
 std::string CompileFlags::footer() const {
-  std::string text = "\n\nA model is compiled with these options of `llamac "
-                     "compile`:";
+  std::string text = "\n\nA MODEL that is not a plan is compiled first, with "
+                     "these options of\n`llamac compile`:";
   size_t column = 80;
   for (const auto &[flag, name] : given) {
     const std::string flagName = flag->get_name();
@@ -60,37 +60,36 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
   };
   const OptionGroup compiling{command, headingOf(help, "Compilation")};
   keep(compiling.add("--target", options.target, "TARGET",
-                     "What runs the plan: cpu, cuda, or sim, which runs "
+                     "Device that runs the plan: cpu, cuda, or sim, which runs "
                      "cuda's kernels on the host (default: cpu)"),
        "target")
       ->check(suggestedValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
-                     "GPU that cuda's kernels are for: " + gpuNames() +
+                     "GPU that cuda's kernels are compiled for: " + gpuNames() +
                          ", or " + gpuProductNames() +
-                         " (default: the first of the machine, else " +
+                         " (default: this machine's first GPU, else " +
                          defaultGpuSpec().name + ")"),
        "gpu")
       ->check(suggestedValues(gpuNames() + ", " + gpuProductNames()));
   keep(compiling.add("-c,--ctx-size", options.context, "N",
-                     "Tokens a sequence may hold (default: the model's, at "
-                     "most 8192)"),
+                     "Most tokens of a sequence (default: the model's limit, "
+                     "at most 8192)"),
        "context")
       ->check(wholeNumber(1, mostTokens));
   // A verb that runs several has an option of that name of its own.
   if (!command.get_option_no_throw("--parallel"))
-    keep(compiling.addDefault(
-             "--parallel", options.maxSequences, "N",
-             "Sequences that the KV cache holds, where a verb does "
-             "not load the plan for as many as it runs"),
+    keep(compiling.addDefault("--parallel", options.maxSequences, "N",
+                              "Sequences that the KV cache has room for, "
+                              "unless a verb says how many it runs"),
          "sequences");
   keep(compiling.addDefault(
            "--ranks", options.ranks, "N",
            "Ranks over which weights, heads and vocabulary are partitioned"),
        "ranks")
       ->check(wholeNumber(1, mostRanks));
-  keep(compiling.addFlag("--reproducible-ranks", options.reproducibleRanks,
-                         "On cpu: results of 1, 2, 4 and 8 ranks are the same "
-                         "bits"),
+  keep(compiling.addFlag(
+           "--reproducible-ranks", options.reproducibleRanks,
+           "On cpu: give results the same bits with 1, 2, 4 and 8 ranks"),
        "reproducible-ranks");
   keep(compiling.add("--weights", options.weightFormat, "FORMAT",
                      "Format of the matrices: " + weightOptionNames() +
@@ -125,21 +124,22 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          "bounds and uninitialised reads"),
        "checked");
   keep(compiling.addFlag("--sim-hostile-rounding", options.simHostileRounding,
-                         "On sim: the last bit of what is rounded depends on "
-                         "the line of the kernel that rounds it"),
+                         "On sim: make the last bit of each rounded number "
+                         "depend on the line of the kernel that rounds it"),
        "hostile-rounding")
       ->excludes("--sim-check");
   keep(compiling.addFlag("--reference-weights", referenceWeights,
-                         "Leave the weights in the checkpoint and pack them "
-                         "at load"),
+                         "Leave the weights in the checkpoint, and pack them "
+                         "when the plan is loaded"),
        "embed");
-  keep(compiling.add("--approximate-exp", options.approximateExp, "KIND",
-                     "Exponentials of attention by a polynomial, poly=3, or on "
-                     "cpu by a table, table=256 (default: exact)"),
-       "approximate-exp");
+  keep(
+      compiling.add("--approximate-exp", options.approximateExp, "KIND",
+                    "Approximate attention's exponentials by a polynomial, "
+                    "poly=3, or on cpu by a table, table=256 (default: exact)"),
+      "approximate-exp");
   keep(compiling.add("--sparsify-attention", options.sparsifyTopK, "K",
-                     "On cpu, in decode: keep the K largest scores of each 256 "
-                     "keys (default: all)"),
+                     "On cpu, in decode: keep only the K largest scores of "
+                     "each 256 keys (default: all)"),
        "sparsify-attention")
       ->check(wholeNumber(1, mostTokens));
   keep(compiling.add("--skip-pass", options.skipPasses, "PASSES",
@@ -147,8 +147,9 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
        "skip")
       ->delimiter(',');
   keep(compiling.add("--override-kernel", overrides, "NAME=FILE.cu",
-                     "Replace kernel NAME by an edited file of --emit-source, "
-                     "once it agrees with the reference; can be repeated"),
+                     "Replace kernel NAME by a file of --emit-source that was "
+                     "edited, after checking it against the reference; may be "
+                     "given more than once"),
        "override")
       ->type_size(1)
       ->allow_extra_args(false);
@@ -156,9 +157,9 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
 
 void CompileFlags::addGpuIndexTo(CLI::App &command, Help help) {
   const OptionGroup compiling{command, headingOf(help, "Compilation")};
-  compiling.addDefault("--gpu-index", options.gpuIndex, "N",
-                       "On cuda: which GPU of the machine to compile for where "
-                       "--gpu names none");
+  compiling.addDefault(
+      "--gpu-index", options.gpuIndex, "N",
+      "On cuda: index of the GPU to compile for, if --gpu is not given");
 }
 
 void CompileFlags::addReportsTo(CLI::App &command, Help help) {
@@ -180,15 +181,16 @@ void CompileFlags::addReportsTo(CLI::App &command, Help help) {
                      "Print the layer and tensor of each op"),
       seeing.add("--layer", reports.layer, "N",
                  "Print the ops of this layer and no others"),
-      seeing.addFlag("--explain-fusion", reports.explainFusion,
-                     "Say of every op that was not fused where it is and why"),
+      seeing.addFlag(
+          "--explain-fusion", reports.explainFusion,
+          "Print each op that was not fused, with its place and the reason"),
       seeing.addFlag("--explain-kernels", reports.explainKernels,
-                     "Say of every kernel what it is made with, what bounds it "
-                     "and why it takes a slow path"),
+                     "Print each kernel's config, what bounds it, and why it "
+                     "takes a slow path"),
       seeing
           .add("--explain-rows", reports.explainRows, "N",
-               "With --explain-kernels: count a step of N rows, in the "
-               "programs that take so many (default: as many as each takes)")
+               "With --explain-kernels: count a step of N rows (default: as "
+               "many as each program takes)")
           ->check(wholeNumber(1, mostTokens)),
       seeing.add("--dump-dir", reports.dumpFolder, "DIR",
                  "Write the IR after each pass, kernels.cpp and plan.json"),
@@ -409,11 +411,11 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
       ->required();
   const OptionGroup output{*verb, "Output"};
   output.add("-o,--output", command->output, "FILE",
-             "The plan to write, or what --stop-after leaves, as text "
-             "(-: stdout)");
-  output.addFlag("--cached", command->cached,
-                 "Make the plan in the cache unless it is there, and print its "
-                 "path");
+             "File to write: the plan, or as text what --stop-after leaves (-: "
+             "stdout)");
+  output.addFlag(
+      "--cached", command->cached,
+      "Write the plan to the cache unless it is there, and print its path");
   output
       .add("--stop-after", command->stopAfter, "PHASE",
            "The last phase to run: import, graph, fuse, schedule, emit or "
@@ -422,7 +424,7 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
   output.add("--emit-source", command->sourceFolder, "DIR",
              "Write the kernels' C++: kernels.cpp and the headers that it "
              "includes");
-  output.addFlag("-q,--quiet", command->flags.quiet, "No progress on stderr");
+  output.addFlag("-q,--quiet", command->flags.quiet, "Print no progress");
   CompileFlags &flags = command->flags;
   flags.addTo(*verb, CompileFlags::Help::Listed);
   const OptionGroup compiling{*verb, "Compilation"};

@@ -89,16 +89,19 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
   const OptionGroup group{*verb};
   group
       .add("-o,--output", command->directory, "DIR",
-           "The directory to write, which is empty or not there")
+           "Directory to write, which must be empty or not exist")
       ->required();
-  group.add("--to", command->form, "FORMAT", "meta or huggingface")
+  group
+      .add("--to", command->form, "FORMAT",
+           "Format to write: meta or huggingface")
       ->required()
       ->check(CLI::IsMember({"meta", "huggingface"}));
   group
       .addDefault("--type", command->blockType, "TYPE",
-                  "What weights in block formats become: f32, f16 or bf16")
+                  "Type that weights in block formats are converted to: f32, "
+                  "f16 or bf16")
       ->check(suggestedValues("f32, f16, bf16"));
-  group.addFlag("-q,--quiet", command->quiet, "No progress on stderr");
+  group.addFlag("-q,--quiet", command->quiet, "Print no progress");
   verb->footer("Examples:\n"
                "  llamac convert model.gguf -o model --to huggingface");
   verb->callback([command, &status] { status = command->run(); });

@@ -350,10 +350,10 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
       "inspect", "Show the configuration, tensors, graph, kernels and memory");
   verb->add_option("MODEL", command->path, "A model or plan")->required();
   const OptionGroup group{*verb};
-  group.addFlag("--json", command->asJson, "One JSON object");
+  group.addFlag("--json", command->asJson, "Print one JSON object");
   group.addFlag("--memory", command->memory,
-                "Also the map of each program's arena: who makes each buffer "
-                "and when it is live");
+                "Print also each program's arena: which launch writes each "
+                "buffer, and when it is live");
   const OptionGroup page{*verb, "A report to look at in a browser"};
   CLI::Option *html =
       page.add("--html", command->html, "FILE",
@@ -366,16 +366,16 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
                  "Also show what changed from this model or plan; of a model, "
                  "with the same options"),
         page.add("--compare-measured", command->beforeMeasured, "FILE",
-                 "Its times, as --measured"),
+                 "Times of that model or plan, as --measured"),
         page.add("--cost-context", command->report.costContext, "N",
                  "Tokens in the cache at the step whose bytes and FLOPs are "
                  "counted (default: 512, or the context if that is less)")
             ->check(CLI::PositiveNumber),
         page.add("--peak-gbs", command->report.gigabytes, "GB/S",
-                 "The machine's memory bandwidth, for the roofline")
+                 "Memory bandwidth of the machine, for the roofline")
             ->check(CLI::PositiveNumber),
         page.add("--peak-gflops", command->report.gigaflops, "GFLOP/S",
-                 "Its peak rate, likewise")
+                 "Peak rate of the machine, for the roofline")
             ->check(CLI::PositiveNumber)})
     option->needs(html);
   command->flags.addTo(*verb);

@@ -128,7 +128,7 @@ static void printMemory(const CompileOptions &options, const DryRun &run,
                 formatBytes(memory.total() - device.memoryBytes).c_str(),
                 run.advice.c_str());
   else
-    std::printf("fits, %s left; the largest -c that does is %lld\n",
+    std::printf("fits, %s left; it fits up to -c %lld\n",
                 formatBytes(device.memoryBytes - memory.total()).c_str(),
                 static_cast<long long>(run.largestContext));
 }
@@ -210,7 +210,7 @@ void addPlanCommand(CLI::App &app, absl::Status &status) {
       ->required();
   const OptionGroup group{*verb};
   group.addFlag("--json", command->asJson,
-                "One JSON object; bytes are whole numbers");
+                "Print one JSON object, with bytes as whole numbers");
   command->flags.addTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Nothing is written, and weights are not read.\n\n"
                "Examples:\n"

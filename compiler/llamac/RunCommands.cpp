@@ -167,8 +167,7 @@ void addGenerateCommand(CLI::App &app, absl::Status &status) {
 
 void addServeCommand(CLI::App &app, absl::Status &status) {
   addModelVerb(
-      app, status, "serve",
-      "Answer requests over HTTP, as OpenAI's interface has them",
+      app, status, "serve", "Serve OpenAI's interface over HTTP",
       addServeOptions,
       "  llamac serve model.gguf\n"
       "  llamac serve small=a.plan large=b.plan --host 0.0.0.0 --api-key-file "

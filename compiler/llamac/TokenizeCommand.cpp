@@ -81,12 +81,12 @@ void addTokenizeCommand(CLI::App &app, absl::Status &status) {
   CLI::App *verb =
       app.add_subcommand("tokenize", "Print the token ids of a text");
   verb->add_option("MODEL", command->model, "A model or plan")->required();
-  verb->add_option("TEXT", command->text, "The text, or with --decode the ids")
+  verb->add_option("TEXT", command->text, "Text, or with --decode token ids")
       ->required();
   const OptionGroup group{*verb};
   group.addFlag("--special", command->special,
-                "Names of special tokens in the text stand for them");
-  group.addFlag("--bos", command->bos, "Begin-of-sequence token first");
+                "Read names of special tokens in the text as those tokens");
+  group.addFlag("--bos", command->bos, "Put the begin-of-sequence token first");
   group.addFlag("--decode", command->decode, "Print the text of ids instead");
   verb->footer("Examples:\n"
                "  llamac tokenize model.gguf \"Hello, world\"\n"

@@ -56,67 +56,67 @@ class RequestOptions(TypedDict, total=False):
     """How a request is answered."""
 
     max_tokens: int
-    """Tokens to generate at most; -1: as many as the context holds (-1 or more;
-    default: -1)."""
+    """Most tokens to generate; -1: until the context is full (-1 or more; default:
+    -1)."""
     temperature: float
-    """Temperature that divides the logits; 0 takes the argmax (a number of at least 0;
-    default: the model's advice, else 0)."""
+    """Temperature that the logits are divided by; 0: always the most probable token (a
+    number of at least 0; default: the model's setting, else 0)."""
     top_k: int
-    """Samples from the K most probable tokens; 0 or -1: from all (-1 or more; default:
-    the model's advice, else 0)."""
+    """Sample from the K most probable tokens; 0 or -1: from all (-1 or more; default:
+    the model's setting, else 0)."""
     top_p: float
-    """Samples from the fewest most probable tokens whose probabilities reach this sum;
-    1: from all (a number above 0 and at most 1; default: the model's advice, else
+    """Sample from the fewest most probable tokens whose probabilities reach this sum;
+    1: from all (a number above 0 and at most 1; default: the model's setting, else
     1)."""
     min_p: float
-    """Samples from the tokens of at least this share of the largest probability (0 to
+    """Sample from the tokens with at least this share of the largest probability (0 to
     1; default: 0)."""
     repetition_penalty: float
-    """Divides positive logits of the tokens of prompt and answer, and multiplies others
-    (0.01 to 100; default: 1)."""
+    """Divide positive logits of tokens in the prompt and the answer by X, and multiply
+    negative ones by it (0.01 to 100; default: 1)."""
     frequency_penalty: float
-    """Number taken off the logit of a token for each time it is in the answer (-2 to 2;
-    default: 0)."""
+    """Subtract X from a token's logit for each time that the token is in the answer (-2
+    to 2; default: 0)."""
     presence_penalty: float
-    """Number taken off the logits of the tokens of the answer (-2 to 2; default: 0)."""
+    """Subtract X from the logit of each token that is in the answer (-2 to 2; default:
+    0)."""
     logit_bias: Mapping[int, float]
-    """Numbers that are added to the logits of these ids (-100 to 100; default:
-    none)."""
+    """Add numbers to the logits of token ids (-100 to 100; default: none)."""
     min_tokens: int
-    """Tokens before which no stop id is chosen (0 or more; default: 0)."""
+    """Tokens to generate before a stop id may be chosen (0 or more; default: 0)."""
     logprobs: int
-    """Reports each token's log probability and rank, and so many of the most likely
-    ones; -1: nothing (-1 to 1024; default: -1)."""
+    """Report each token's log probability and rank, and the N most probable tokens; -1:
+    nothing (-1 to 1024; default: -1)."""
     seed: int
-    """Seed of the samples, of 64 bits: -1 is the seed 2^64 - 1 (default: a random
-    one)."""
+    """Seed of the sampler, of 64 bits; -1 is 2^64 - 1 (default: a random one)."""
     stop: str | Sequence[str]
-    """Text that ends the answer and does not belong to it (default: none)."""
+    """Text that ends the answer and is left out of it (default: none)."""
     stop_token_ids: Sequence[int]
-    """Ids that end the answer beside the model's (default: none)."""
+    """Ids that end the answer besides the model's (default: none)."""
     ignore_eos: bool
-    """Does not let the model's stop ids end the answer (default: false)."""
+    """Do not end the answer at the model's stop ids (default: false)."""
     add_special_tokens: bool
-    """Whether a prompt of text gets the begin-of-sequence token, where the model is
-    used to one (default: true)."""
+    """Whether a text prompt begins with the begin-of-sequence token, if the model has
+    one (default: true)."""
     parse_special: bool
-    """Whether names of special tokens in a prompt of text stand for them (default:
-    true)."""
+    """Whether names of special tokens in a text prompt are read as those tokens
+    (default: true)."""
     n: int
-    """Answers; number i has the seed plus i (1 to 1024; default: 1)."""
+    """Number of answers; answer i has the seed plus i (1 to 1024; default: 1)."""
     priority: int
-    """Requests of higher ones go first (default: 0)."""
+    """Priority; requests with a higher one go first (default: 0)."""
     time_limit: float
-    """Seconds after which answers end as they are; 0: none (a number of at least 0;
+    """Seconds after which the answer is cut off; 0: no limit (a number of at least 0;
     default: 0)."""
     detokenize: bool
-    """Whether answers have text (default: true)."""
+    """Whether answers are returned as text too (default: true)."""
     json_object: bool
-    """The answer is any JSON object (default: false)."""
+    """Make the answer a JSON object (default: false)."""
     json_schema: str | Mapping[str, object]
-    """The answer is JSON by this schema (default: none)."""
+    """Make the answer JSON that matches this schema (default: none)."""
     regex: str
-    """The answer as a whole matches this, in ECMAScript's syntax (default: none)."""
+    """Make the whole answer match this expression, in ECMAScript's syntax (default:
+    none)."""
     grammar: str
-    """The answer follows these rules, name ::= ..., of which root is the first
-    (default: none)."""
+    """Make the answer follow these rules, name ::= ..., which start at root (default:
+    none)."""

@@ -200,6 +200,7 @@ class PlanOptions(SmallModel):
             (("--gpu", "sm_80"), ["--gpu", "none", "sm_80"]),
             (("--sim-check",), ["--sim-check", "none"]),
             (("--exact",), ["--exact", "none"]),
+            (("--approximate-exp", "sine"), ["--approximate-exp", "none", "got sine;"]),
             (("--reference-weights",), ["--reference-weights"]),
             (("--skip-pass", "llamac-fuse-qkv"), ["--skip-pass", "none", "llamac-fuse-qkv"]),
         ]:
