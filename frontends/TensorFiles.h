@@ -28,6 +28,9 @@ namespace llamac {
 struct StoredTensor {
   std::string name;
   DataType type = DataType::F32;
+  /// The dtype of elements that are of no DataType, which only quantised
+  /// matrices are made of: "I32".
+  std::string packedType = {};
   std::vector<uint64_t> shape; ///< Outermost size first.
   uint64_t offset = 0;         ///< Offset of the data in the file.
   uint64_t size = 0;           ///< In bytes.
@@ -37,6 +40,11 @@ struct StoredTensor {
 /// malformed file; a dtype other than F32, F16 and BF16 (unsupported, by name).
 absl::StatusOr<std::vector<StoredTensor>>
 readSafetensors(const MappedFile &file);
+
+/// Reads the file of a quantised model likewise; its dtypes may also be I8, U8,
+/// I32, I64, F8_E4M3 and F8_E8M0.
+absl::StatusOr<std::vector<StoredTensor>>
+readQuantizedSafetensors(const MappedFile &file);
 
 /// The tensors of the state dict in a .pth file. Tensors that share a storage
 /// have extents that overlap. Errors: a malformed file; a file of the format

@@ -250,6 +250,11 @@ static absl::Status addWeight(const ExpectedWeight &expected,
       return wrongShape(*part, expected);
     source.parts.push_back({part->fileNumber, part->offset, part->size});
   }
+  if (parts[0]->decoder) {
+    source.parts = parts[0]->extents;
+    source.decoder = parts[0]->decoder;
+    source.decoderRow = parts[0]->decoderRow;
+  }
   if (expected.isVector) {
     source.parts.resize(1); // Every shard has the whole.
   } else {
@@ -289,12 +294,15 @@ static absl::Status separateFused(TensorSet &shard, const StoredForm &form,
       shard.tensors.erase(name);
       const uint64_t rowBytes = tensor.size / tensor.shape[0];
       uint64_t offset = tensor.offset;
+      int64_t firstRow = 0;
       for (const ExpectedWeight *part : parts) {
         FoundTensor slice = tensor;
         slice.shape[0] = static_cast<uint64_t>(part->rows);
         slice.offset = offset;
         slice.size = slice.shape[0] * rowBytes;
         offset += slice.size;
+        slice.decoderRow = firstRow;
+        firstRow += part->rows;
         shard.tensors.emplace(part->*form.name, std::move(slice));
       }
     }
@@ -305,7 +313,7 @@ static absl::Status separateFused(TensorSet &shard, const StoredForm &form,
 // ends say: a head is never compared with an embedding byte by byte.
 static bool isCopy(const FoundTensor &a, const FoundTensor &b,
                    const WeightMap &weights) {
-  if (a.type != b.type || a.shape != b.shape)
+  if (a.type != b.type || a.shape != b.shape || a.decoder || b.decoder)
     return false;
   const auto bytes = [&](const FoundTensor &tensor) {
     return weights.files()[tensor.fileNumber]->data() + tensor.offset;

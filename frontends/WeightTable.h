@@ -52,6 +52,11 @@ std::string shapeText(absl::Span<const uint64_t> shape);
 struct FoundTensor : StoredTensor {
   std::string file; ///< For messages.
   uint32_t fileNumber = 0;
+  /// The decoder of a quantised matrix, as WeightSource has it, and all extents
+  /// that it reads.
+  std::shared_ptr<const RowDecoder> decoder = nullptr;
+  int64_t decoderRow = 0;
+  std::vector<FileExtent> extents = {};
 };
 
 /// The tensors of one shard of a checkpoint.

@@ -382,6 +382,12 @@ static absl::Status addWeightContents(const PlanContents &contents,
       return internalError(
           absl::StrCat("the model has no weight named ", weight->name));
     if (!contents.embedWeights) {
+      if (source->decoder)
+        return unsupportedError(absl::StrCat(
+            source->tensor,
+            ": expected a plain tensor that "
+            "--reference-weights can leave in the checkpoint, got a quantised "
+            "one; compile without it"));
       weight->source = sourceOf(*source);
       continue;
     }

@@ -18,6 +18,7 @@
 #include "frontends/Families.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
+#include "frontends/huggingface/Quantization.h"
 #include "runtime/base/Status.h"
 #include "runtime/formats/Dequantize.h"
 
@@ -89,89 +90,6 @@ static absl::Status checkFeatures(const JsonObject &root,
                           "\"rope\"", quoteForMessage(position));
   checkWholeRotation(fields);
   return fields.status();
-}
-
-namespace {
-
-// A quantisation of Hugging Face's form: what quant_method calls it, and its
-// name.
-struct QuantMethod {
-  absl::string_view key;
-  absl::string_view name;
-};
-
-// A key of quantization_config that says how a method is set, and what goes
-// around its number or text; of a flag, what it means.
-struct QuantFact {
-  enum class Type { Number, Text, Flag } type;
-  absl::string_view key;
-  absl::string_view before;
-  absl::string_view after = "";
-};
-
-} // namespace
-
-static constexpr QuantMethod quantMethods[] = {
-    {"aqlm", "AQLM"},
-    {"awq", "AWQ"},
-    {"bitnet", "BitNet"},
-    {"bitsandbytes", "bitsandbytes"},
-    {"compressed-tensors", "compressed-tensors"},
-    {"eetq", "EETQ"},
-    {"fbgemm_fp8", "FBGEMM FP8"},
-    {"fp8", "FP8"},
-    {"gptq", "GPTQ"},
-    {"hqq", "HQQ"},
-    {"modelopt", "ModelOpt"},
-    {"mxfp4", "MXFP4"},
-    {"quanto", "Quanto"},
-    {"torchao", "TorchAO"},
-};
-
-static constexpr QuantFact quantFacts[] = {
-    {QuantFact::Type::Number, "bits", "", " bits"},
-    {QuantFact::Type::Number, "w_bit", "", " bits"},
-    {QuantFact::Type::Flag, "load_in_4bit", "4 bits"},
-    {QuantFact::Type::Flag, "load_in_8bit", "8 bits"},
-    {QuantFact::Type::Number, "group_size", "groups of "},
-    {QuantFact::Type::Number, "q_group_size", "groups of "},
-    {QuantFact::Type::Flag, "desc_act", "act-order"},
-    {QuantFact::Type::Text, "format", "format "},
-};
-
-// Refuses quantised weights by what they are.
-static absl::Status checkQuantization(const JsonObject &root) {
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> quantization,
-                          root.optionalObject("quantization_config"));
-  if (!quantization)
-    return absl::OkStatus();
-  ConfigFields fields(*quantization);
-  const std::string key = fields.text("quant_method").value_or("");
-  std::vector<std::string> facts;
-  for (const QuantFact &fact : quantFacts) {
-    if (fact.type == QuantFact::Type::Number) {
-      const int64_t number = fields.integer(fact.key).value_or(0);
-      if (number > 0) // A group of -1 is a whole row.
-        facts.push_back(absl::StrCat(fact.before, number, fact.after));
-    } else if (fact.type == QuantFact::Type::Text) {
-      if (const std::optional<std::string> text = fields.text(fact.key))
-        facts.push_back(absl::StrCat(fact.before, quoteForMessage(*text)));
-    } else if (fields.flag(fact.key).value_or(false)) {
-      facts.emplace_back(fact.before);
-    }
-  }
-  LLAMAC_RETURN_IF_ERROR(fields.status());
-  std::string name = key.empty() ? "a method without a name"
-                                 : "the method " + quoteForMessage(key);
-  for (const QuantMethod &method : quantMethods)
-    if (method.key == key)
-      name = std::string(method.name);
-  return root.unsupported(
-      "quantization_config",
-      "plain weights: the checkpoint before quantisation, or a GGUF file of "
-      "it, such as q8_0 or q4_k",
-      absl::StrCat(name, facts.empty() ? "" : " with ",
-                   absl::StrJoin(facts, ", ")));
 }
 
 // Reads which layers have a window, and of how many tokens.
@@ -317,7 +235,6 @@ static absl::Status readScaling(const JsonObject &rope, ModelConfig &config) {
 // Reads the sizes, which are checked before anything is made of them.
 static absl::Status readConfig(const JsonObject &root,
                                const ModelFamily &family, ModelConfig &config) {
-  LLAMAC_RETURN_IF_ERROR(checkQuantization(root));
   LLAMAC_RETURN_IF_ERROR(checkFeatures(root, family));
   ConfigFields fields(root);
   config.dim = fields.requiredInteger("hidden_size");
@@ -418,9 +335,10 @@ static absl::Status checkIndex(const TensorIndex &index, const TensorSet &set) {
   return absl::OkStatus();
 }
 
-static absl::Status readHuggingFaceWeights(const std::string &directory,
-                                           const ModelFamily &family,
-                                           Checkpoint &checkpoint) {
+static absl::Status
+readHuggingFaceWeights(const std::string &directory, const ModelFamily &family,
+                       const std::optional<Quantization> &quantization,
+                       Checkpoint &checkpoint) {
   const std::string indexPath =
       joinPath(directory, "model.safetensors.index.json");
   const bool hasIndex = fileExists(indexPath);
@@ -440,15 +358,19 @@ static absl::Status readHuggingFaceWeights(const std::string &directory,
   std::vector<TensorSet> whole = {
       {names.size() == 1 ? joinPath(directory, *names.begin()) : directory}};
   for (const std::string &name : names)
-    LLAMAC_RETURN_IF_ERROR(addTensorFile(joinPath(directory, name),
-                                         readSafetensors, checkpoint.weights,
-                                         whole[0]));
+    LLAMAC_RETURN_IF_ERROR(
+        addTensorFile(joinPath(directory, name),
+                      quantization ? readQuantizedSafetensors : readSafetensors,
+                      checkpoint.weights, whole[0]));
   if (hasIndex)
     LLAMAC_RETURN_IF_ERROR(checkIndex(index, whole[0]));
   // Tensors of old checkpoints that the configuration determines.
   absl::erase_if(whole[0].tensors, [](const auto &entry) {
     return absl::EndsWith(entry.first, ".rotary_emb.inv_freq");
   });
+  if (quantization)
+    LLAMAC_RETURN_IF_ERROR(joinQuantized(*quantization, checkpoint.config,
+                                         checkpoint.weights, whole[0]));
   return addWeights(whole,
                     {.name = &ExpectedWeight::hfName,
                      .rotaryHalves = true,
@@ -465,6 +387,8 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
   LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<Quantization> quantization,
+                          readQuantization(root));
   for (auto *read : {readConfig, readRopeAndFeatures}) {
     LLAMAC_RETURN_IF_ERROR(read(root, *family, checkpoint.config));
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
@@ -472,7 +396,7 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
   }
   if (withWeights)
     LLAMAC_RETURN_IF_ERROR(
-        readHuggingFaceWeights(directory, *family, checkpoint));
+        readHuggingFaceWeights(directory, *family, quantization, checkpoint));
 
   LLAMAC_ASSIGN_OR_RETURN(checkpoint.tokenizer.stopIds,
                           root.intOrInts("eos_token_id"));

@@ -37,11 +37,26 @@ static constexpr uint64_t maxHeaderBytes = 100'000'000;
 
 static constexpr size_t maxSafetensorsRank = 8;
 
+namespace {
+
+/// A dtype of elements that only quantised matrices are made of.
+struct PackedType {
+  absl::string_view name;
+  uint64_t bytes;
+};
+
+} // namespace
+
+static constexpr PackedType packedTypes[] = {{"I8", 1},      {"U8", 1},
+                                             {"I32", 4},     {"I64", 8},
+                                             {"F8_E4M3", 1}, {"F8_E8M0", 1}};
+
 // The tensor `name` that `entry`, at `offset` in the file, describes; data
 // starts at `dataStart`.
 static absl::StatusOr<StoredTensor>
 readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
-          const std::string &name, const nlohmann::json &entry) {
+          const std::string &name, const nlohmann::json &entry,
+          bool isQuantized) {
   const auto fail = [&](absl::string_view key, const absl::AlphaNum &expected,
                         const absl::AlphaNum &got) {
     return malformed(file.path(), offset,
@@ -61,12 +76,17 @@ readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
   if (!entry["dtype"].is_string())
     return fail(" dtype", "a string", jsonForMessage(entry["dtype"]));
   const std::string &dtype = entry["dtype"].get_ref<const std::string &>();
+  const auto *packed =
+      std::find_if(std::begin(packedTypes), std::end(packedTypes),
+                   [&](const PackedType &type) { return type.name == dtype; });
   if (dtype == "F32")
     tensor.type = DataType::F32;
   else if (dtype == "F16")
     tensor.type = DataType::F16;
   else if (dtype == "BF16")
     tensor.type = DataType::BF16;
+  else if (isQuantized && packed != std::end(packedTypes))
+    tensor.packedType = dtype;
   else
     return unsupportedError(
         fail(" dtype", "F32, F16 or BF16", quoteForMessage(dtype)).message());
@@ -98,8 +118,11 @@ readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
   tensor.size = extent[1] - extent[0];
   const std::optional<uint64_t> elements = checkedProduct(tensor.shape);
   const std::optional<uint64_t> bytes =
-      elements ? checkedMul(*elements, dataTypeInfo(tensor.type).blockBytes)
-               : std::nullopt;
+      elements
+          ? checkedMul(*elements, tensor.packedType.empty()
+                                      ? dataTypeInfo(tensor.type).blockBytes
+                                      : packed->bytes)
+          : std::nullopt;
   if (bytes != tensor.size)
     return fail(" shape",
                 absl::StrCat(tensor.size, " bytes as data_offsets say"),
@@ -109,8 +132,8 @@ readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
   return tensor;
 }
 
-absl::StatusOr<std::vector<StoredTensor>>
-readSafetensors(const MappedFile &file) {
+static absl::StatusOr<std::vector<StoredTensor>>
+readTensors(const MappedFile &file, bool isQuantized) {
   const std::string &path = file.path();
   ByteCursor cursor(path, file.span());
   LLAMAC_ASSIGN_OR_RETURN(const uint64_t headerBytes,
@@ -144,8 +167,9 @@ readSafetensors(const MappedFile &file) {
                          "something else");
       continue;
     }
-    LLAMAC_ASSIGN_OR_RETURN(StoredTensor tensor,
-                            readEntry(file, dataStart, offset, name, entry));
+    LLAMAC_ASSIGN_OR_RETURN(
+        StoredTensor tensor,
+        readEntry(file, dataStart, offset, name, entry, isQuantized));
     tensors.push_back(std::move(tensor));
   }
 
@@ -170,6 +194,16 @@ readSafetensors(const MappedFile &file) {
     return malformed(path, end, "data", "the last tensor to end the file",
                      absl::StrCat(file.size() - end, " bytes more"));
   return tensors;
+}
+
+absl::StatusOr<std::vector<StoredTensor>>
+readSafetensors(const MappedFile &file) {
+  return readTensors(file, /*isQuantized=*/false);
+}
+
+absl::StatusOr<std::vector<StoredTensor>>
+readQuantizedSafetensors(const MappedFile &file) {
+  return readTensors(file, /*isQuantized=*/true);
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,7 +11,8 @@
 // readers differ only in what they do with one. A weight that is whole, or
 // partitioned by rows, and in Meta's order gives one run for each part; columns
 // in several shards, rows in Hugging Face's order or some columns alone give
-// one run a row and part.
+// one run a row and part. Rows
+// of quantised matrices are computed by their decoder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,12 +100,14 @@ absl::Status WeightMap::add(WeightSource source) {
     LLAMAC_RETURN_IF_ERROR(withContext(
         mappedFiles[part.file]->slice(part.offset, part.size).status(),
         source.tensor));
+    if (source.decoder)
+      continue;
     if (part.size == 0 || part.size % unit != 0)
       return fail(absl::StrCat("part: expected a multiple of ", unit,
                                " bytes, got ", part.size));
     total += part.size;
   }
-  if (total != *bytes)
+  if (!source.decoder && total != *bytes)
     return fail(absl::StrCat("size: expected ", *bytes, " bytes for ",
                              info.name, " [", source.rows, ", ", source.cols,
                              "], got ", total));
@@ -234,12 +237,41 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
   return absl::OkStatus();
 }
 
+absl::Status WeightMap::decodeRows(const WeightSource &weight, int64_t firstRow,
+                                   int64_t numRows, float *out,
+                                   const ColumnRange &columns) const {
+  for (const FileExtent &part : weight.parts)
+    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
+  std::vector<int64_t> rows(numRows);
+  for (int64_t row = 0; row < numRows; ++row)
+    rows[row] = weight.decoderRow + storedRow(weight, firstRow + row);
+  const int64_t count = countOf(weight, columns);
+  if (count == weight.cols) {
+    weight.decoder->decode(rows, out);
+    return absl::OkStatus();
+  }
+  std::vector<float> values(numRows * weight.cols);
+  weight.decoder->decode(rows, values.data());
+  for (int64_t row = 0; row < numRows; ++row)
+    std::copy_n(values.data() + row * weight.cols + columns.first, count,
+                out + row * count);
+  return absl::OkStatus();
+}
+
 absl::Status WeightMap::readRows(const WeightSource &weight, int64_t firstRow,
                                  int64_t numRows, uint8_t *out,
                                  const ColumnRange &columns) const {
   if (weight.addend != 0)
     return internalError(
         absl::StrCat(weight.name, ": stored less ", weight.addend));
+  if (weight.decoder) {
+    std::vector<float> values(numRows * countOf(weight, columns));
+    LLAMAC_RETURN_IF_ERROR(
+        readRowsAsF32(weight, firstRow, numRows, values.data(), columns));
+    quantizeRow(weight.type, values.data(), static_cast<int64_t>(values.size()),
+                out);
+    return absl::OkStatus();
+  }
   const uint64_t rowBytes = dataTypeBytes(
       weight.type, static_cast<uint64_t>(countOf(weight, columns)));
   return visitRuns(weight, firstRow, numRows, columns, [&](const RowRun &run) {
@@ -256,6 +288,8 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
                                       float *out,
                                       const ColumnRange &columns) const {
   LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
+  if (weight.decoder)
+    return decodeRows(weight, firstRow, numRows, out, columns);
   const int64_t count = countOf(weight, columns);
   if (const ColumnRange blocks = blocksAround(weight, columns);
       blocks.count != count) {

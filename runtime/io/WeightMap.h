@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,16 @@ struct FileExtent {
   uint32_t file = 0;
   uint64_t offset = 0;
   uint64_t size = 0;
+};
+
+/// Reads the rows of a matrix that its checkpoint does not store as an array of
+/// a DataType: of a quantised one, whose scales are tensors of their own.
+class RowDecoder {
+public:
+  virtual ~RowDecoder() = default;
+  /// Writes all columns of the stored rows `rows` to `out` as fp32. May be
+  /// called from several threads at once.
+  virtual void decode(absl::Span<const int64_t> rows, float *out) const = 0;
 };
 
 /// One weight: a matrix [rows, cols] in row-major order, or a vector (rows =
@@ -63,6 +74,10 @@ struct WeightSource {
   /// Added to every element that is read as a number: 1 for gains that are
   /// stored less 1.
   float addend = 0;
+  /// When set, the rows from `decoderRow` on of what it reads are the weight's.
+  /// Then readers see numbers of `type`, and `parts` are all that it reads.
+  std::shared_ptr<const RowDecoder> decoder = nullptr;
+  int64_t decoderRow = 0;
 };
 
 /// Columns [first, first + count) of a weight; by default all from `first` on.
@@ -91,9 +106,9 @@ public:
   const WeightSource *find(absl::string_view name) const;
 
   /// Copies `columns` of rows [firstRow, firstRow + numRows) as they are
-  /// stored, in Meta's row order, to `out` (numRows x dataTypeBytes(type,
-  /// columns) bytes); of weights without an addend, and columns at borders of
-  /// blocks.
+  /// stored, or rounded to the type that they are seen in, in Meta's row order,
+  /// to `out` (numRows x dataTypeBytes(type, columns) bytes); of weights
+  /// without an addend, and columns at borders of blocks.
   absl::Status readRows(const WeightSource &weight, int64_t firstRow,
                         int64_t numRows, uint8_t *out,
                         const ColumnRange &columns = {}) const;
@@ -115,6 +130,9 @@ public:
   absl::StatusOr<std::string> fingerprint() const;
 
 private:
+  absl::Status decodeRows(const WeightSource &weight, int64_t firstRow,
+                          int64_t numRows, float *out,
+                          const ColumnRange &columns) const;
   template <typename Visit>
   absl::Status visitRuns(const WeightSource &weight, int64_t firstRow,
                          int64_t numRows, const ColumnRange &columns,

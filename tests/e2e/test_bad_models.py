@@ -338,16 +338,11 @@ class BadHuggingFace(BadModelCase):
                 self.change_json("config.json", **values)
                 self.assertIn(named, self.refuse(UNSUPPORTED).lower())
 
-    def test_quantised_weights_are_refused_by_name(self):
-        gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "sym": True}
-        packed = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {}}
+    def test_quantisations_without_a_reader_are_refused_by_name(self):
         for named, config in [
-            ("got GPTQ with 4 bits, groups of 128, act-order", gptq),
-            ("got GPTQ with 8 bits", {"quant_method": "gptq", "bits": 8, "group_size": -1, "desc_act": False}),
-            ("got AWQ with 4 bits, groups of 64", {"quant_method": "awq", "w_bit": 4, "q_group_size": 64}),
-            ('got compressed-tensors with format "pack-quantized"', packed),
             ("got bitsandbytes with 4 bits", {"quant_method": "bitsandbytes", "load_in_4bit": True}),
-            ("got FP8", {"quant_method": "fp8", "weight_block_size": [128, 128]}),
+            ("got HQQ with 4 bits, groups of 64", {"quant_method": "hqq", "bits": 4, "group_size": 64}),
+            ("got AQLM", {"quant_method": "aqlm"}),
             ('got the method "new"', {"quant_method": "new"}),
             ("got a method without a name", {}),
         ]:

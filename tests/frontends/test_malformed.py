@@ -184,7 +184,7 @@ class BadHuggingFace(MalformedCase):
             ("attention bias", put(attention_bias=True), ["attention_bias"], 4),
             ("mlp bias", put(mlp_bias=True), ["mlp_bias"], 4),
             ("partial rotary", put(partial_rotary_factor=0.5), ["partial_rotary_factor", "0.5"], 4),
-            ("quantised", put(quantization_config={"quant_method": "gptq"}), ["quantization_config", "GPTQ"], 4),
+            ("quantised", put(quantization_config={"quant_method": "hqq"}), ["quantization_config", "HQQ"], 4),
             ("yarn", put(rope_scaling={"rope_type": "yarn", "factor": 4}), ["rope_type", "yarn"], 4),
             ("partial rotation among the newer", put(rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5}),
              ["partial_rotary_factor", "0.5"], 4),

@@ -133,6 +133,22 @@ void safetensors(Bytes bytes) {
     checkExtents(*file, *tensors);
 }
 
+/// config.json of a quantised model, a zero byte, and model.safetensors, of
+/// which all rows are read.
+void quantized(Bytes bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  asFile("config.json", bytes.substr(0, end));
+  asFile("model.safetensors", bytes.substr(std::min(end + 1, bytes.size())));
+  const auto model = openCheckpoint(pathOf(""));
+  if (!check(model.status()))
+    return;
+  for (const WeightSource &weight : model->weights.weights()) {
+    std::vector<float> row(weight.cols);
+    for (int64_t i = 0; i < weight.rows; ++i)
+      check(model->weights.readRowsAsF32(weight, i, 1, row.data()));
+  }
+}
+
 void torch(Bytes bytes) {
   const auto file = mapped("fuzz.pth", bytes);
   const auto tensors = readTorchFile(*file);
@@ -481,6 +497,7 @@ const Reader readers[] = {
     {"plan", plan, plans},
     {"plan-manifest", planManifest, manifests},
     {"prefix-file", prefixFile, prefixFiles},
+    {"quantized", quantized, none},
     {"request", request, requests},
     {"safetensors", safetensors, none},
     {"tokenizer-blob", tokenizerBlob, tokenizerBlobs},

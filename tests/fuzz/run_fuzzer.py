@@ -24,7 +24,9 @@ support.require("numpy", "gguf", "safetensors")
 
 from llama_numpy import Config, RopeScaling
 from make_model import quantise, random_weights, write_gguf, write_huggingface, write_meta
+from quantized_models import SCHEMES, write_quantized
 
+QUANTIZED = Config(64, 1, 2, 1, vocab=8, multiple_of=64, tied=True)
 CONFIG = Config(8, 1, 1, 1, vocab=300, multiple_of=8, tied=True, scaling=RopeScaling())
 
 
@@ -41,6 +43,13 @@ def seeds(reader, folder):
         return [read(path)]
     if reader == "json":
         return [json.dumps({"a": 1, "b": [1, 2.5], "c": {"d": "text", "e": None}, "f": True, "g": ["x"]}).encode()]
+    if reader == "quantized":
+        found = []
+        for name, scheme in SCHEMES.items():
+            model = os.path.join(folder, name)
+            write_quantized(model, QUANTIZED, random_weights(QUANTIZED), scheme)
+            found.append(read(model, "config.json") + b"\0" + read(model, "model.safetensors"))
+        return found
     if reader in ("config", "safetensors"):
         model = write_huggingface(os.path.join(folder, "m"), CONFIG, weights)
         if reader == "safetensors":

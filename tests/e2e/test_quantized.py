@@ -1,0 +1,236 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Quantised Hugging Face checkpoints: logits against a float64 forward of what their tensors stand for.
+
+test_quantized.py         everything
+test_quantized.py Logits  every scheme, of two families
+test_quantized.py Bad     tensors and settings that are wrong
+test_quantized.py Convert a plain model of a quantised one
+"""
+
+import json
+import os
+import unittest
+
+import support
+
+support.require("numpy", "gguf", "ml_dtypes", "safetensors")
+
+import model_families as families
+import numpy as np
+import quantized_models
+import test_logits
+
+from llama_numpy import Config, forward
+from make_model import LLAMA, random_weights
+from quantized_models import SCHEMES, write_quantized
+
+BAD_FILE, UNSUPPORTED = 3, 4
+
+# f16, which the matrices are widened to, has three bits more than bf16.
+CONFIG = Config(128, 2, 4, 2, vocab=256, multiple_of=64)
+
+
+class Logits(test_logits.LogitsCase):
+    config = CONFIG
+
+    def compare_scheme(self, name, family=LLAMA, **config):
+        config = CONFIG if not config else Config(128, 2, 4, 2, vocab=256, multiple_of=64, **config)
+        weights = random_weights(config, "bf16", 3)
+        model = self.path(f"{name}-{family.model_type}")
+        values = write_quantized(model, config, weights, SCHEMES[name], family)
+        self.compare(model, values, test_logits.CPU_TOLERANCE, config=config)
+
+    def test_every_scheme_has_the_logits_of_what_it_stands_for(self):
+        for name in SCHEMES:
+            with self.subTest(name):
+                self.compare_scheme(name)
+
+    def test_biases_stay_beside_quantised_matrices(self):
+        for name in support.by_tier(("gptq-g32-act-order", "awq-g64", "fp8-channel"), tuple(SCHEMES)):
+            with self.subTest(name):
+                self.compare_scheme(name, families.QWEN2, qkv_bias=True, eps=1e-6)
+
+    def test_fused_tensors_are_cut_by_rows(self):
+        for name in support.by_tier(("w4a16-g32", "fp8-channel"), ("w4a16-g32", "gptq-g64-v2", "fp8-channel", "w8a8")):
+            with self.subTest(name):
+                self.compare_scheme(name, families.PHI3, windows=(32, 32))
+
+    def test_on_the_simulator(self):
+        weights = random_weights(CONFIG, "bf16", 3)
+        model = self.path("sim")
+        values = write_quantized(model, CONFIG, weights, SCHEMES["awq-g32"])
+        tokens = self.tokens[:9]
+        got = self.logits(model, tokens, "sim", "-c", 64)
+        self.check(got, forward(CONFIG, values, tokens), test_logits.CPU_TOLERANCE)
+
+    def test_a_line_says_what_the_matrices_are_widened_to(self):
+        model = self.path("line")
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
+        result = self.llamac("compile", model, "-q", "-o", self.path("line.plan"))
+        self.assertIn("GPTQ with 4 bits, groups of 32: 14 matrices are widened to f16", result.stderr)
+
+    def test_zero_biases_that_the_model_has_not_are_dropped(self):
+        def add_biases(tensors):
+            for name in [name for name in tensors if name.endswith(".qweight")]:
+                tensors[name.replace("qweight", "bias")] = ("F16", np.zeros(128, np.float16))
+
+        model = self.path("biases")
+        values = write_quantized(
+            model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"], change=add_biases
+        )
+        got = self.logits(model, self.tokens, "reference")
+        self.check(got, forward(CONFIG, values, self.tokens), test_logits.REFERENCE_TOLERANCE)
+
+
+class Convert(support.TestCase):
+    def test_a_quantised_model_becomes_a_plain_one_of_the_same_logits(self):
+        weights = random_weights(CONFIG, "bf16", 3)
+        tokens = list(range(20))
+        for name in support.by_tier(("gptq-g32", "fp8-block"), tuple(SCHEMES)):
+            with self.subTest(name):
+                model, plain = self.path(name), self.path(name + "-plain")
+                values = write_quantized(model, CONFIG, weights, SCHEMES[name])
+                self.llamac("convert", model, "--to", "huggingface", "-o", plain, "-q")
+                with open(os.path.join(plain, "config.json")) as f:
+                    self.assertNotIn("quantization_config", json.load(f))
+                expected = forward(CONFIG, values, tokens)
+                error = np.abs(self.logits(plain, tokens, "reference") - expected).max() / np.abs(expected).max()
+                self.assertLess(error, 1e-3)
+
+
+class Bad(support.TestCase):
+    MODULE = "model.layers.1.mlp.down_proj"
+
+    def refuse(self, name, change, code, *words):
+        model = self.path(f"bad{Bad.models}")
+        Bad.models += 1
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES[name], change=change)
+        error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=code).stderr
+        self.assertEqual(len(error.splitlines()), 1, error)
+        for word in ("expected", "got", *words):
+            self.assertIn(word, error)
+        self.assertFalse(os.path.exists(self.path("bad.plan")))
+
+    models = 0
+
+    def part(self, part, edit):
+        """A change of one tensor of MODULE: `edit` gives its dtype and array, or None for no tensor."""
+
+        def change(tensors):
+            name = f"{self.MODULE}.{part}"
+            edited = edit(*tensors.pop(name))
+            if edited is not None:
+                tensors[name] = edited
+
+        return change
+
+    def test_scales_that_are_not_above_zero(self):
+        for wrong in (0, -1, np.nan, np.inf):
+            with self.subTest(wrong=wrong):
+
+                def put(dtype, scales, wrong=wrong):
+                    scales = scales.copy()
+                    scales.reshape(-1)[5] = wrong
+                    return dtype, scales
+
+                for name, part in (("gptq-g32", "scales"), ("w4a16-g32", "weight_scale"), ("fbgemm", "weight_scale")):
+                    self.refuse(name, self.part(part, put), BAD_FILE, f"{self.MODULE}.{part}", "above 0", "at 5")
+
+    def test_tensors_that_are_missing(self):
+        for name, part in (
+            ("gptq-g32", "scales"),
+            ("awq-g32", "qzeros"),
+            ("nvfp4", "weight_global_scale"),
+            ("fp8-block", "weight_scale_inv"),
+        ):
+            with self.subTest(name=name, part=part):
+                self.refuse(name, self.part(part, lambda *_: None), BAD_FILE, part, "none")
+
+    def test_shapes_that_disagree(self):
+        for name, part in (
+            ("gptq-g32", "qweight"),
+            ("gptq-g32", "qzeros"),
+            ("gptq-g32", "scales"),
+            ("gptq-g32", "g_idx"),
+            ("awq-g64", "qweight"),
+            ("w4a16-g64-zeros", "weight_zero_point"),
+            ("fp8-channel", "weight_scale"),
+            ("fp8-block", "weight_scale_inv"),
+        ):
+            with self.subTest(name=name, part=part):
+                self.refuse(name, self.part(part, lambda dtype, x: (dtype, x[:-1])), BAD_FILE, self.MODULE)
+
+    def test_elements_of_another_type(self):
+        for name, part in (("gptq-g32", "qweight"), ("fp8-tensor", "weight"), ("nvfp4", "weight_packed")):
+            with self.subTest(name=name):
+                edit = self.part(part, lambda dtype, x: ("I64", x.astype(np.int64)))
+                self.refuse(name, edit, BAD_FILE, part, "I64")
+
+    def test_permutations_that_are_none(self):
+        for wrong in (-1, 12, 0):
+
+            def put(dtype, groups, wrong=wrong):
+                groups = groups.copy()
+                groups[np.flatnonzero(groups == 3)[0]] = wrong
+                return dtype, groups
+
+            with self.subTest(wrong=wrong):
+                self.refuse("gptq-g32-act-order", self.part("g_idx", put), BAD_FILE, "g_idx")
+
+    def test_zero_points_that_readers_disagree_on(self):
+        def put(dtype, zeros):
+            zeros = zeros.copy()
+            zeros.view(np.uint8).reshape(-1)[3] = 0x1F
+            return dtype, zeros
+
+        self.refuse("gptq-g32", self.part("qzeros", put), BAD_FILE, "qzeros", "15 in byte 3")
+
+    def test_groups_that_do_not_divide(self):
+        scheme = quantized_models.Gptq(32)
+        scheme.settings = scheme.settings | {"group_size": 40}
+        model = self.path("groups")
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), scheme)
+        error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=BAD_FILE).stderr
+        self.assertIn("groups of 40", error)
+
+    def test_settings_that_are_not_honoured_are_named(self):
+        packed = SCHEMES["w4a16-g32"].settings
+        group = packed["config_groups"]["group_0"]
+        eight = {"weights": group["weights"] | {"num_bits": 8}}
+        for word, settings in (
+            ("bits: expected 4, got 8", SCHEMES["gptq-g32"].settings | {"bits": 8}),
+            ("dynamic", SCHEMES["gptq-g32"].settings | {"dynamic": {"-:mlp": {}}}),
+            ('"marlin"', SCHEMES["gptq-g32"].settings | {"checkpoint_format": "marlin"}),
+            ('"gemv"', SCHEMES["awq-g32"].settings | {"version": "gemv"}),
+            ('"sparse-24"', packed | {"sparsity_config": {"format": "sparse-24"}}),
+            ('"marlin-24"', packed | {"format": "marlin-24"}),
+            ('"frozen"', packed | {"quantization_status": "frozen"}),
+            ("config_groups", packed | {"config_groups": {"group_0": group, "group_1": group}}),
+            ("num_bits: expected 4, got 8", packed | {"config_groups": {"group_0": eight}}),
+            ('"W4A8"', {"quant_method": "modelopt", "quant_algo": "W4A8"}),
+            ('"e5m2"', {"quant_method": "fp8", "fmt": "e5m2"}),
+        ):
+            with self.subTest(word):
+                model = self.path(f"bad{Bad.models}")
+                Bad.models += 1
+                write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
+                path = os.path.join(model, "config.json")
+                with open(path) as f:
+                    config = json.load(f)
+                with open(path, "w") as f:
+                    json.dump(config | {"quantization_config": settings}, f)
+                error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=UNSUPPORTED).stderr
+                self.assertEqual(len(error.splitlines()), 1, error)
+                self.assertIn(word, error)
+
+    def test_weights_of_quantised_matrices_cannot_be_referenced(self):
+        model = self.path("referenced")
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["fp8-channel"])
+        flags = "--reference-weights", "-q", "-o", self.path("bad.plan")
+        self.assertIn("--reference-weights", self.llamac("compile", model, *flags, expect=UNSUPPORTED).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
