@@ -153,8 +153,9 @@ streamWeights(const Checkpoint &checkpoint, const ConvertOptions &options,
       continue; // "output" of tied embeddings.
     TensorStream stream;
     stream.name = expected.*name;
-    stream.type =
-        isBlockFormat(weight->type) ? options.blockType : weight->type;
+    stream.type = isBlockFormat(weight->type) || weight->decoder
+                      ? options.blockType
+                      : weight->type;
     if (!expected.isVector)
       stream.shape.push_back(static_cast<uint64_t>(weight->rows));
     stream.shape.push_back(static_cast<uint64_t>(weight->cols));

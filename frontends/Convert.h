@@ -22,8 +22,8 @@
 namespace llamac {
 
 struct ConvertOptions {
-  /// The type that weights in block formats are dequantised to: F32, F16 or
-  /// BF16. Plain floats keep their type.
+  /// The type that weights in block formats, and quantised ones of Hugging
+  /// Face, are dequantised to: F32, F16 or BF16. Plain floats keep their type.
   DataType blockType = DataType::BF16;
   /// Writes the tokenizer's files into the directory; nothing when unset.
   std::function<absl::Status(const std::string &directory)> writeTokenizer;

@@ -97,9 +97,9 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
       ->required()
       ->check(CLI::IsMember({"meta", "huggingface"}));
   group
-      .addDefault("--type", command->blockType, "TYPE",
-                  "Type that weights in block formats are converted to: f32, "
-                  "f16 or bf16")
+      .addDefault(
+          "--type", command->blockType, "TYPE",
+          "Type that quantised weights are converted to: f32, f16 or bf16")
       ->check(suggestedValues("f32, f16, bf16"));
   group.addFlag("-q,--quiet", command->quiet, "Print no progress");
   verb->footer("Examples:\n"

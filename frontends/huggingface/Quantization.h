@@ -29,7 +29,7 @@
 
 namespace llamac {
 
-/// What the bits of an element stand for.
+/// The meaning of the bits of an element.
 enum class ElementCode { E4M3, E2M1, Int8, UInt4 };
 
 /// Where the element of a row and column lies. UInt4 and E2M1 have 4 bits, the
@@ -48,7 +48,7 @@ struct QuantizedForm {
   absl::string_view elements, scales, zeros;
   absl::string_view groups = ""; ///< The group of each column.
   absl::string_view factor = ""; ///< A factor of all scales.
-  bool isDivisor = false;        ///< Of the factor: it divides them.
+  bool isDivisor = false;        ///< Whether scales are divided by the factor.
   int zero = 0;                  ///< The zero point, where there is no tensor.
 };
 
@@ -63,9 +63,9 @@ struct Quantization {
   int addedToZeros = 0; ///< 1 where zero points are stored less 1.
 };
 
-/// What `root`, a config.json, says in quantization_config; nothing of a plain
-/// model. Errors: a malformed object; unsupported, by name, a method, or a
-/// setting of it, that is not known.
+/// Reads quantization_config of `root`, a config.json; a plain model has none.
+/// Errors: a malformed object; unsupported, by name, a method, or a setting of
+/// it, that is not known.
 absl::StatusOr<std::optional<Quantization>>
 readQuantization(const JsonObject &root);
 

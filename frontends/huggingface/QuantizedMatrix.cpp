@@ -49,6 +49,9 @@ namespace llamac {
 /// The places in its word of eight elements that AWQ writes side by side.
 static constexpr int awqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
+/// The columns of a block of the formats that keep quantised matrices.
+static constexpr int64_t blockColumns = 32;
+
 /// The 4 bits of element `place` of word `word` at `words`.
 static int nibble(const uint8_t *words, int64_t word, int64_t place) {
   return words[4 * word + place / 2] >> 4 * (place % 2) & 15;
@@ -64,7 +67,7 @@ public:
   QuantizedForm form;
   int64_t rows = 0, columns = 0;
   const uint8_t *elements = nullptr;
-  std::array<float, 256> values = {}; ///< Of the bits of an element.
+  std::array<float, 256> values = {}; ///< The number that bits stand for.
 
   ScaleType scaleType = ScaleType::F32;
   const uint8_t *scales = nullptr;
@@ -77,10 +80,16 @@ public:
   const uint8_t *zeros = nullptr;
   int zeroBias = 0; ///< Added to zero points as they are stored.
   const uint8_t *groups = nullptr;
-  /// What the pointers above point into.
+  DataType type = DataType::F16; ///< The type that the rows are seen in.
+  /// The files that hold what the pointers above point to.
   std::vector<std::shared_ptr<const MappedFile>> files;
 
   int64_t groupCount() const { return columns / groupSize; }
+
+  /// The block format that keeps codes and scales as they are; an error that
+  /// says why there is none. Of Q4_1 the minimum, -zero x scale, is rounded to
+  /// f16, as the elements would be.
+  absl::StatusOr<DataType> keptType() const;
 
   float scaleAt(int64_t index) const {
     const auto read = [&](auto bits) {
@@ -130,31 +139,74 @@ public:
 
   void decode(absl::Span<const int64_t> wanted, float *out) const override {
     for (const int64_t row : wanted) {
-      decodeRow(row, out);
+      withBits(row, [&](auto bitsAt) { decodeRow(row, out, bitsAt); });
       out += columns;
     }
   }
 
+  void copyBlocks(absl::Span<const int64_t> wanted,
+                  uint8_t *out) const override {
+    const auto rowBytes = static_cast<int64_t>(
+        dataTypeBytes(type, static_cast<uint64_t>(columns)));
+    for (const int64_t row : wanted) {
+      withBits(row, [&](auto bitsAt) { copyRow(row, out, bitsAt); });
+      out += rowBytes;
+    }
+  }
+
 private:
-  void decodeRow(int64_t row, float *out) const {
+  /// Calls `use` with a function that gives the bits of each column of `row`.
+  template <typename Use> void withBits(int64_t row, Use use) const {
     switch (form.order) {
     case ElementOrder::Rows:
       if (form.code == ElementCode::E4M3 || form.code == ElementCode::Int8)
-        return decodeRow(row, out, [&](int64_t column) {
+        return use([&](int64_t column) -> int {
           return elements[row * columns + column];
         });
-      return decodeRow(row, out, [&](int64_t column) {
+      return use([&](int64_t column) {
         return nibble(elements, row * (columns / 8) + column / 8, column % 8);
       });
     case ElementOrder::Columns:
-      return decodeRow(row, out, [&](int64_t column) {
+      return use([&](int64_t column) {
         return nibble(elements, column / 8 * rows + row, column % 8);
       });
     case ElementOrder::Awq:
-      return decodeRow(row, out, [&](int64_t column) {
+      return use([&](int64_t column) {
         return nibble(elements, column * (rows / 8) + row / 8,
                       awqPlaces[row % 8]);
       });
+    }
+  }
+
+  int64_t scaleIndex(int64_t row, int64_t group) const {
+    return row / rowsOfScale * rowStride + group * groupStride;
+  }
+
+  /// Writes a row as blocks of `type`, which keptType() gave.
+  template <typename BitsAt>
+  void copyRow(int64_t row, uint8_t *out, BitsAt bitsAt) const {
+    const auto put = [&](auto number) {
+      std::memcpy(out, &number, sizeof(number));
+      out += sizeof(number);
+    };
+    for (int64_t first = 0; first < columns; first += blockColumns) {
+      const int64_t group = first / groupSize;
+      const int64_t index = scaleIndex(row, group);
+      if (type == DataType::MXFP4)
+        put(scales[index]);
+      else
+        put(f32ToF16(scaleAt(index)));
+      if (type == DataType::Q4_1)
+        put(f32ToF16(static_cast<float>(-zeroAt(row, group)) * scaleAt(index)));
+      if (type == DataType::Q8_0) {
+        for (int64_t i = 0; i < blockColumns; ++i)
+          put(static_cast<uint8_t>(bitsAt(first + i)));
+        continue;
+      }
+      // The elements of the first half of a block are the lower bits.
+      for (int64_t i = 0; i < blockColumns / 2; ++i)
+        put(static_cast<uint8_t>(bitsAt(first + i) |
+                                 bitsAt(first + blockColumns / 2 + i) << 4));
     }
   }
 
@@ -162,8 +214,7 @@ private:
   void decodeRow(int64_t row, float *out, BitsAt bitsAt) const {
     for (int64_t column = 0; column < columns;) {
       const int64_t group = groupOf(column);
-      const float scale =
-          factor * scaleAt(row / rowsOfScale * rowStride + group * groupStride);
+      const float scale = factor * scaleAt(scaleIndex(row, group));
       const auto zero = static_cast<float>(zeroAt(row, group));
       const int64_t end =
           groups ? column + 1 : std::min(columns, (group + 1) * groupSize);
@@ -185,9 +236,10 @@ public:
       : quantization(quantization), form(quantization.form), weights(weights),
         set(set), module(std::move(module)) {}
 
-  /// Puts the matrix in place of its tensors, and gives its name. Widens
-  /// [least, most] to the largest magnitudes of all groups.
-  absl::StatusOr<std::string> join(double &least, double &most);
+  /// Puts the matrix in place of its tensors. Widens [least, most] to the
+  /// largest magnitudes of all groups.
+  absl::StatusOr<std::shared_ptr<QuantizedRows>> join(double &least,
+                                                      double &most);
 
 private:
   const FoundTensor *find(absl::string_view part) const {
@@ -248,6 +300,31 @@ private:
 };
 
 } // namespace
+
+absl::StatusOr<DataType> QuantizedRows::keptType() const {
+  if (form.code == ElementCode::E4M3)
+    return unsupportedError("no format has FP8 with such scales");
+  if (groups)
+    return unsupportedError("no format has groups of columns apart");
+  if (groupSize % blockColumns != 0)
+    return unsupportedError(
+        absl::StrCat("no format has groups of ", groupSize));
+  if (form.code == ElementCode::E2M1)
+    return DataType::MXFP4;
+  for (int64_t i = 0; i < scaleCount; ++i)
+    if (const float scale = scaleAt(i); f16ToF32(f32ToF16(scale)) != scale)
+      return unsupportedError("a scale is no f16");
+  if (form.code == ElementCode::Int8) {
+    if (zeroLayout != ZeroLayout::None)
+      return unsupportedError("no format has 8 bits and zero points");
+    return DataType::Q8_0;
+  }
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t group = 0; group < groupCount(); ++group)
+      if (zeroAt(row, group) != 8)
+        return DataType::Q4_1;
+  return DataType::Q4_0;
+}
 
 /// The value of the bits of an element.
 static float valueOf(ElementCode code, uint8_t bits) {
@@ -474,7 +551,8 @@ absl::Status Joiner::checkScales(double &least, double &most) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Joiner::join(double &least, double &most) {
+absl::StatusOr<std::shared_ptr<QuantizedRows>> Joiner::join(double &least,
+                                                            double &most) {
   LLAMAC_RETURN_IF_ERROR(addElements());
   LLAMAC_RETURN_IF_ERROR(addScales());
   LLAMAC_RETURN_IF_ERROR(addZeros());
@@ -486,7 +564,7 @@ absl::StatusOr<std::string> Joiner::join(double &least, double &most) {
   matrix.shape = sizes(result->rows, result->columns);
   matrix.size = 0; // None of it is stored as it is seen.
   matrix.extents = std::move(extents);
-  matrix.decoder = std::move(result);
+  matrix.decoder = result;
   for (const std::string &name : taken)
     set.tensors.erase(name);
   if (const auto found = set.tensors.find(matrix.name);
@@ -495,7 +573,7 @@ absl::StatusOr<std::string> Joiner::join(double &least, double &most) {
                 absl::StrCat("also ", nameOf(form.elements)));
   const std::string name = matrix.name;
   set.tensors.emplace(name, std::move(matrix));
-  return name;
+  return result;
 }
 
 /// Drops the tensors that say how activations or the cache would be quantised,
@@ -528,6 +606,35 @@ static void dropZeroBiases(const ModelConfig &config, const WeightMap &weights,
   });
 }
 
+/// The type that all matrices are seen in, so that products of several can be
+/// fused: a block format that keeps each, or else f16, with a line that says
+/// why; bf16 where [least, most] leaves the range of f16, which has three bits
+/// more.
+static DataType
+typeOfAll(const Quantization &quantization, const std::string &path,
+          absl::Span<const std::shared_ptr<QuantizedRows>> matrices,
+          double least, double most) {
+  DataType type = DataType::F16;
+  absl::Status widened;
+  for (const std::shared_ptr<QuantizedRows> &matrix : matrices) {
+    const absl::StatusOr<DataType> kept = matrix->keptType();
+    widened.Update(kept.status());
+    // Q4_1 has whatever Q4_0 has.
+    if (kept.ok() && !(type == DataType::Q4_1 && *kept == DataType::Q4_0))
+      type = *kept;
+  }
+  if (widened.ok())
+    return type;
+  constexpr double f16Most = 65504, f16Least = 0x1p-14;
+  type = most <= f16Most && least >= f16Least ? DataType::F16 : DataType::BF16;
+  printWarning(
+      absl::StrCat(path, ": ", quantization.name, ": ", matrices.size(),
+                   " matrices are widened to ", dataTypeName(type), ", as ",
+                   widened.message(),
+                   "; --weights q8_0 or q4_0 makes a plan of them smaller"));
+  return type;
+}
+
 absl::Status joinQuantized(const Quantization &quantization,
                            const ModelConfig &config, const WeightMap &weights,
                            TensorSet &set) {
@@ -541,7 +648,7 @@ absl::Status joinQuantized(const Quantization &quantization,
     return malformed(set.path, 0, suffix.substr(1),
                      absl::StrCat("matrices by ", quantization.name), "none");
   double least = std::numeric_limits<double>::infinity(), most = 0;
-  std::vector<std::string> joined;
+  std::vector<std::shared_ptr<QuantizedRows>> joined;
   for (const std::string &module : modules) {
     LLAMAC_ASSIGN_OR_RETURN(
         joined.emplace_back(),
@@ -549,16 +656,11 @@ absl::Status joinQuantized(const Quantization &quantization,
   }
   dropOtherScales(set);
   dropZeroBiases(config, weights, set);
-  // f16 has three bits more than bf16, where its range is wide enough.
-  constexpr double f16Most = 65504, f16Least = 0x1p-14;
-  const DataType type =
-      most <= f16Most && least >= f16Least ? DataType::F16 : DataType::BF16;
-  for (const std::string &name : joined)
-    set.tensors[name].type = type;
-  printWarning(
-      absl::StrCat(set.path, ": ", quantization.name, ": ", joined.size(),
-                   " matrices are widened to ", dataTypeName(type),
-                   "; --weights q8_0 or q4_0 makes a plan of them smaller"));
+  const DataType type = typeOfAll(quantization, set.path, joined, least, most);
+  for (const std::shared_ptr<QuantizedRows> &rows : joined)
+    rows->type = type;
+  for (const std::string &module : modules)
+    set.tensors[absl::StrCat(module, ".weight")].type = type;
   for (const auto &[name, tensor] : set.tensors)
     if (!tensor.packedType.empty())
       return unsupportedError(

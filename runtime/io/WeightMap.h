@@ -51,6 +51,10 @@ public:
   /// Writes all columns of the stored rows `rows` to `out` as fp32. May be
   /// called from several threads at once.
   virtual void decode(absl::Span<const int64_t> rows, float *out) const = 0;
+  /// Writes them as blocks of the weight's type, where that is a block format:
+  /// the codes and scales as they are stored.
+  virtual void copyBlocks(absl::Span<const int64_t> rows,
+                          uint8_t *out) const = 0;
 };
 
 /// One weight: a matrix [rows, cols] in row-major order, or a vector (rows =
@@ -75,7 +79,7 @@ struct WeightSource {
   /// stored less 1.
   float addend = 0;
   /// When set, the rows from `decoderRow` on of what it reads are the weight's.
-  /// Then readers see numbers of `type`, and `parts` are all that it reads.
+  /// Then readers see rows of `type`, and `parts` are all that it reads.
   std::shared_ptr<const RowDecoder> decoder = nullptr;
   int64_t decoderRow = 0;
 };
@@ -130,9 +134,15 @@ public:
   absl::StatusOr<std::string> fingerprint() const;
 
 private:
+  absl::StatusOr<std::vector<int64_t>> rowsToDecode(const WeightSource &weight,
+                                                    int64_t firstRow,
+                                                    int64_t numRows) const;
   absl::Status decodeRows(const WeightSource &weight, int64_t firstRow,
                           int64_t numRows, float *out,
                           const ColumnRange &columns) const;
+  absl::Status copyDecodedRows(const WeightSource &weight, int64_t firstRow,
+                               int64_t numRows, uint8_t *out,
+                               const ColumnRange &columns) const;
   template <typename Visit>
   absl::Status visitRuns(const WeightSource &weight, int64_t firstRow,
                          int64_t numRows, const ColumnRange &columns,

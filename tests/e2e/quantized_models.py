@@ -4,7 +4,9 @@
 """Quantised Hugging Face models, packed as the libraries that write them document their formats.
 
 A scheme turns a matrix [rows, columns] into the tensors of its module, and says
-in float64 what these stand for.
+in float64 what these stand for. Its tensors were compared once with what
+compressed-tensors 0.11.0, AutoAWQ 0.2.9 and AutoGPTQ 0.7.1 read of them, by
+PyTorch 2.5.1: the values are the same, in FP32 for NVFP4.
 """
 
 import json

@@ -78,6 +78,7 @@ class LogitsCase(support.TestCase):
     every_chunk = False  # Whether the default tier has every way to cut the prompt too.
     dtype = "bf16"
     seed = 1
+    reference_tolerance = REFERENCE_TOLERANCE
 
     @classmethod
     def setUpClass(cls):
@@ -101,7 +102,7 @@ class LogitsCase(support.TestCase):
     def compare(self, model, weights, cpu_tolerance, *flags, config=None):
         expected = forward(config or self.config, weights, self.tokens)
         with self.subTest("reference"):
-            self.check(self.logits(model, self.tokens, "reference", *flags), expected, REFERENCE_TOLERANCE)
+            self.check(self.logits(model, self.tokens, "reference", *flags), expected, self.reference_tolerance)
         LogitsCase.compared += 1
         some = CHUNKS if self.every_chunk else (CHUNKS[self.compared % len(CHUNKS)],)
         for chunk in support.by_tier(some, CHUNKS):

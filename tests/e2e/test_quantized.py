@@ -35,12 +35,33 @@ CONFIG = Config(128, 2, 4, 2, vocab=256, multiple_of=64)
 class Logits(test_logits.LogitsCase):
     config = CONFIG
 
+    # The formats that keep the codes and scales; all others are widened.
+    KEPT = {
+        "gptq-row-symmetric": "q4_0",
+        "w4a16-g32": "q4_0",
+        "w4a16-row": "q4_0",
+        "gptq-g32": "q4_1",
+        "gptq-g64-v2": "q4_1",
+        "awq-g32": "q4_1",
+        "awq-g64": "q4_1",
+        "w4a16-g64-zeros": "q4_1",
+        "w8a8": "q8_0",
+        "mxfp4": "mxfp4",
+    }
+
     def compare_scheme(self, name, family=LLAMA, **config):
         config = CONFIG if not config else Config(128, 2, 4, 2, vocab=256, multiple_of=64, **config)
         weights = random_weights(config, "bf16", 3)
         model = self.path(f"{name}-{family.model_type}")
         values = write_quantized(model, config, weights, SCHEMES[name], family)
-        self.compare(model, values, test_logits.CPU_TOLERANCE, config=config)
+        tolerance = test_logits.INT8_TOLERANCE if name in self.KEPT else test_logits.CPU_TOLERANCE
+        # The minimum of Q4_1 is a number of f16.
+        self.reference_tolerance = 1e-3 if self.KEPT.get(name) == "q4_1" else test_logits.REFERENCE_TOLERANCE
+        self.compare(model, values, tolerance, config=config)
+        if name in self.KEPT:
+            # Activations in f32 show the weights alone.
+            exact = self.logits(model, self.tokens, "cpu", "--exact")
+            self.check(exact, forward(config, values, self.tokens), 1e-3)
 
     def test_every_scheme_has_the_logits_of_what_it_stands_for(self):
         for name in SCHEMES:
@@ -63,13 +84,25 @@ class Logits(test_logits.LogitsCase):
         values = write_quantized(model, CONFIG, weights, SCHEMES["awq-g32"])
         tokens = self.tokens[:9]
         got = self.logits(model, tokens, "sim", "-c", 64)
-        self.check(got, forward(CONFIG, values, tokens), test_logits.CPU_TOLERANCE)
+        self.check(got, forward(CONFIG, values, tokens), test_logits.DEQUANTISED_TOLERANCE)
+
+    def test_codes_and_scales_are_kept_where_a_format_has_them(self):
+        for name, scheme in SCHEMES.items():
+            with self.subTest(name):
+                model = self.path(f"kept-{name}")
+                write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), scheme)
+                result = self.llamac("inspect", model, "--json")
+                self.assertEqual("are widened to" in result.stderr, name not in self.KEPT)
+                types = {w["name"]: w["type"] for w in json.loads(result.stdout)["tensors"]}
+                self.assertEqual(types["layers.1.feed_forward.w2"], self.KEPT.get(name, "f16"))
+                self.assertEqual(types["output"], "bf16")
 
     def test_a_line_says_what_the_matrices_are_widened_to(self):
         model = self.path("line")
-        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32-act-order"])
         result = self.llamac("compile", model, "-q", "-o", self.path("line.plan"))
-        self.assertIn("GPTQ with 4 bits, groups of 32: 14 matrices are widened to f16", result.stderr)
+        line = "GPTQ with 4 bits, groups of 32, act-order: 14 matrices are widened to f16, as no format has groups of"
+        self.assertIn(line, result.stderr)
 
     def test_zero_biases_that_the_model_has_not_are_dropped(self):
         def add_biases(tensors):
@@ -81,23 +114,35 @@ class Logits(test_logits.LogitsCase):
             model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"], change=add_biases
         )
         got = self.logits(model, self.tokens, "reference")
-        self.check(got, forward(CONFIG, values, self.tokens), test_logits.REFERENCE_TOLERANCE)
+        self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
+
+
+def open_tensors(path):
+    """The header of a safetensors file."""
+    with open(path, "rb") as f:
+        return json.loads(f.read(int.from_bytes(f.read(8), "little")))
 
 
 class Convert(support.TestCase):
+    # Half a step of bf16 and of f32, and what layers make of it.
+    BOUNDS = {"bf16": 5e-3, "f32": 2e-5}
+
     def test_a_quantised_model_becomes_a_plain_one_of_the_same_logits(self):
         weights = random_weights(CONFIG, "bf16", 3)
         tokens = list(range(20))
         for name in support.by_tier(("gptq-g32", "fp8-block"), tuple(SCHEMES)):
             with self.subTest(name):
-                model, plain = self.path(name), self.path(name + "-plain")
-                values = write_quantized(model, CONFIG, weights, SCHEMES[name])
-                self.llamac("convert", model, "--to", "huggingface", "-o", plain, "-q")
-                with open(os.path.join(plain, "config.json")) as f:
-                    self.assertNotIn("quantization_config", json.load(f))
-                expected = forward(CONFIG, values, tokens)
-                error = np.abs(self.logits(plain, tokens, "reference") - expected).max() / np.abs(expected).max()
-                self.assertLess(error, 1e-3)
+                model = self.path(name)
+                expected = forward(CONFIG, write_quantized(model, CONFIG, weights, SCHEMES[name]), tokens)
+                for dtype, bound in self.BOUNDS.items():
+                    plain = self.path(f"{name}-{dtype}")
+                    self.llamac("convert", model, "--to", "huggingface", "-o", plain, "-q", "--type", dtype)
+                    with open(os.path.join(plain, "config.json")) as f:
+                        self.assertNotIn("quantization_config", json.load(f))
+                    tensors = open_tensors(os.path.join(plain, "model.safetensors"))
+                    self.assertEqual(tensors["model.layers.0.mlp.up_proj.weight"]["dtype"], dtype.upper())
+                    error = np.abs(self.logits(plain, tokens, "reference") - expected).max() / np.abs(expected).max()
+                    self.assertLess(error, bound)
 
 
 class Bad(support.TestCase):
