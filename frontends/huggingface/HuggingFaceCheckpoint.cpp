@@ -20,6 +20,7 @@
 #include "frontends/WeightTable.h"
 #include "frontends/huggingface/Quantization.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/match.h"
@@ -394,6 +395,11 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
                                        absl::StrCat(configPath, ":0")));
   }
+  if (quantization && !withWeights)
+    printWarning(absl::StrCat(
+        configPath, ": ", quantization->name,
+        ": the weights, which say in what format they are kept, are not read; "
+        "they count as plain ones"));
   if (withWeights)
     LLAMAC_RETURN_IF_ERROR(
         readHuggingFaceWeights(directory, *family, quantization, checkpoint));

@@ -104,6 +104,16 @@ class Logits(test_logits.LogitsCase):
         line = "GPTQ with 4 bits, groups of 32, act-order: 14 matrices are widened to f16, as no format has groups of"
         self.assertIn(line, result.stderr)
 
+    def test_a_configuration_alone_counts_as_that_of_plain_weights(self):
+        model = self.path("alone")
+        write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
+        sizes = []
+        for path in (model, os.path.join(model, "config.json")):
+            result = self.llamac("plan", path, "--json")
+            sizes.append(json.loads(result.stdout)["memory"]["weights"])
+            self.assertEqual("count as plain ones" in result.stderr, path != model, result.stderr)
+        self.assertLess(sizes[0], sizes[1])
+
     def test_zero_biases_that_the_model_has_not_are_dropped(self):
         def add_biases(tensors):
             for name in [name for name in tensors if name.endswith(".qweight")]:
