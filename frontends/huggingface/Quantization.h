@@ -61,6 +61,8 @@ struct Quantization {
   /// Rows and columns of a block that has one scale; 0 without blocks.
   int64_t blockRows = 0, blockColumns = 0;
   int addedToZeros = 0; ///< 1 where zero points are stored less 1.
+  /// Whether groups are of columns apart, so that their tensor must be there.
+  bool needsGroups = false;
 };
 
 /// Reads quantization_config of `root`, a config.json; a plain model has none.

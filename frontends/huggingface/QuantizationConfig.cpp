@@ -173,11 +173,14 @@ static absl::Status readGptq(const JsonObject &object, Quantization &to) {
   to.form = gptqForm;
   checkBits(fields, "bits", 4);
   readGroupSize(fields, "group_size", to);
-  const std::string format = fields.text("checkpoint_format").value_or("gptq");
-  fields.requireSupported(format == "gptq" || format == "gptq_v2",
-                          "checkpoint_format", "\"gptq\" or \"gptq_v2\"",
-                          quoteForMessage(format));
+  // Some versions of GPTQModel call it "format".
+  const absl::string_view formatKey =
+      object.has("checkpoint_format") ? "checkpoint_format" : "format";
+  const std::string format = fields.text(formatKey).value_or("gptq");
+  fields.requireSupported(format == "gptq" || format == "gptq_v2", formatKey,
+                          "\"gptq\" or \"gptq_v2\"", quoteForMessage(format));
   to.addedToZeros = format == "gptq" ? 1 : 0;
+  to.needsGroups = fields.flag("desc_act").value_or(false);
   const std::string word = fields.text("pack_dtype").value_or("int32");
   fields.requireSupported(word == "int32", "pack_dtype", "\"int32\"",
                           quoteForMessage(word));
@@ -274,6 +277,13 @@ static absl::Status readScheme(const JsonObject &weights,
                           quoteForMessage(strategy));
   if (hasGroups)
     readGroupSize(fields, "group_size", to);
+  // "static" and "weight" order the columns while they are quantised alone.
+  // True is an older word for "group".
+  const auto order = weights.raw().find("actorder");
+  if (order != weights.raw().end() && order->is_boolean())
+    to.needsGroups = order->get<bool>();
+  else
+    to.needsGroups = fields.text("actorder") == "group";
   LLAMAC_RETURN_IF_ERROR(fields.status());
   return strategy == "block" ? readBlock(weights, "block_structure", to)
                              : absl::OkStatus();

@@ -507,9 +507,12 @@ absl::Status Joiner::addZeros() {
 
 absl::Status Joiner::addGroups() {
   const FoundTensor *tensor = find(form.groups);
-  if (!tensor)
-    return absl::OkStatus();
   const int64_t columns = result->columns, count = result->groupCount();
+  if (!tensor)
+    return quantization.needsGroups && count > 1
+               ? fail(*find(form.elements),
+                      absl::StrCat(nameOf(form.groups), " beside it"), "none")
+               : absl::OkStatus();
   LLAMAC_RETURN_IF_ERROR(checkType(*tensor, "I32"));
   LLAMAC_RETURN_IF_ERROR(checkShape(*tensor, {static_cast<uint64_t>(columns)}));
   result->groups = take(*tensor);
@@ -580,8 +583,9 @@ absl::StatusOr<std::shared_ptr<QuantizedRows>> Joiner::join(double &least,
 /// and how large a packed matrix is, which its words say.
 static void dropOtherScales(TensorSet &set) {
   static constexpr absl::string_view others[] = {
-      "input_scale",        "input_zero_point", "output_scale", "k_scale",
-      "input_global_scale", "weight_shape",     "q_scale",      "v_scale"};
+      "input_scale",  "input_zero_point", "output_scale",
+      "k_scale",      "input_scale_ub",   "input_global_scale",
+      "weight_shape", "q_scale",          "v_scale"};
   absl::erase_if(set.tensors, [](const auto &entry) {
     return std::any_of(
         std::begin(others), std::end(others), [&](absl::string_view other) {

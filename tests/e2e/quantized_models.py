@@ -169,7 +169,7 @@ class Packed(Int4):
         super().__init__(group)
         self.symmetric, self.act_order = symmetric, act_order
         strategy = {"strategy": "channel"} if group == -1 else {"strategy": "group", "group_size": group}
-        self.settings = compressed("pack-quantized", 4, "int", **strategy)
+        self.settings = compressed("pack-quantized", 4, "int", actorder="group" if act_order else None, **strategy)
 
     def pack(self, matrix):
         order = np.random.default_rng(matrix.shape[1]).permutation(matrix.shape[1]) if self.act_order else None

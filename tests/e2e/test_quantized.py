@@ -104,6 +104,14 @@ class Logits(test_logits.LogitsCase):
         line = "GPTQ with 4 bits, groups of 32, act-order: 14 matrices are widened to f16, as no format has groups of"
         self.assertIn(line, result.stderr)
 
+    def test_a_version_may_be_called_format(self):
+        scheme = quantized_models.Gptq(32, version="gptq_v2")
+        scheme.settings = without(scheme.settings, "checkpoint_format") | {"format": "gptq_v2"}
+        model = self.path("format")
+        values = write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), scheme)
+        got = self.logits(model, self.tokens, "reference")
+        self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
+
     def test_a_configuration_alone_counts_as_that_of_plain_weights(self):
         model = self.path("alone")
         write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
@@ -125,6 +133,10 @@ class Logits(test_logits.LogitsCase):
         )
         got = self.logits(model, self.tokens, "reference")
         self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
+
+
+def without(settings, key):
+    return {name: value for name, value in settings.items() if name != key}
 
 
 def open_tensors(path):
@@ -199,9 +211,21 @@ class Bad(support.TestCase):
             ("awq-g32", "qzeros"),
             ("nvfp4", "weight_global_scale"),
             ("fp8-block", "weight_scale_inv"),
+            ("gptq-g32-act-order", "g_idx"),
+            ("w4a16-g32-act-order", "weight_g_idx"),
         ):
             with self.subTest(name=name, part=part):
                 self.refuse(name, self.part(part, lambda *_: None), BAD_FILE, part, "none")
+
+    def test_an_order_that_older_files_call_true_needs_its_tensor(self):
+        scheme = quantized_models.Packed(32)
+        for actorder, code in ((False, support.OK), (True, BAD_FILE)):
+            weights = scheme.settings["config_groups"]["group_0"]["weights"]
+            weights["actorder"] = actorder
+            model = self.path(f"order-{actorder}")
+            write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), scheme)
+            error = self.llamac("compile", model, "-q", "-o", self.path("order.plan"), expect=code).stderr
+            self.assertEqual("weight_g_idx beside it" in error, actorder, error)
 
     def test_shapes_that_disagree(self):
         for name, part in (
@@ -258,6 +282,7 @@ class Bad(support.TestCase):
             ("bits: expected 4, got 8", SCHEMES["gptq-g32"].settings | {"bits": 8}),
             ("dynamic", SCHEMES["gptq-g32"].settings | {"dynamic": {"-:mlp": {}}}),
             ('"marlin"', SCHEMES["gptq-g32"].settings | {"checkpoint_format": "marlin"}),
+            ('"bitblas"', without(SCHEMES["gptq-g32"].settings, "checkpoint_format") | {"format": "bitblas"}),
             ('"gemv"', SCHEMES["awq-g32"].settings | {"version": "gemv"}),
             ('"sparse-24"', packed | {"sparsity_config": {"format": "sparse-24"}}),
             ('"marlin-24"', packed | {"format": "marlin-24"}),
