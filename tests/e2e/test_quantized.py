@@ -86,6 +86,15 @@ class Logits(test_logits.LogitsCase):
         got = self.logits(model, tokens, "sim", "-c", 64)
         self.check(got, forward(CONFIG, values, tokens), test_logits.DEQUANTISED_TOLERANCE)
 
+    def test_ranks_hold_columns_of_them(self):
+        weights = random_weights(CONFIG, "bf16", 3)
+        for name in ("gptq-row-symmetric", "awq-g32", "w8a8", "fp8-block"):
+            with self.subTest(name):
+                model = self.path(f"ranks-{name}")
+                values = write_quantized(model, CONFIG, weights, SCHEMES[name])
+                got = self.logits(model, self.tokens, "cpu", "--exact", "--ranks", 2)
+                self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
+
     def test_codes_and_scales_are_kept_where_a_format_has_them(self):
         for name, scheme in SCHEMES.items():
             with self.subTest(name):
