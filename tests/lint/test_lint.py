@@ -134,9 +134,13 @@ COMMENTS = {
 }
 
 
-def tracked_files(*suffixes):
+def project_files(*suffixes):
+    """All files but those that git ignores: new ones too, before they are added."""
     listing = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True
+        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\0")
     return [f for f in listing if f.endswith(suffixes or "") and os.path.isfile(os.path.join(ROOT, f))]
 
@@ -432,7 +436,7 @@ class LintTest(unittest.TestCase):
 
 class IncludeDirections(LintTest):
     def test_every_include_goes_the_allowed_way(self):
-        self.assert_clean(wrong_includes, tracked_files(*CPP))
+        self.assert_clean(wrong_includes, project_files(*CPP))
 
     def test_finds_seeded_violations(self):
         seeded = [
@@ -478,7 +482,7 @@ class IncludeDirections(LintTest):
 
 class Banners(LintTest):
     def test_every_cpp_file_names_itself_and_its_licence(self):
-        self.assert_clean(wrong_banner, tracked_files(*CPP))
+        self.assert_clean(wrong_banner, project_files(*CPP))
 
     def test_finds_seeded_violations(self):
         first = "//===- A.h - A thing ".ljust(80 - len("*- C++ -*-===//"), "-") + "*- C++ -*-===//\n"
@@ -495,7 +499,7 @@ class Banners(LintTest):
 
 class Words(LintTest):
     def test_no_file_names_a_machine_or_unfinished_work(self):
-        self.assert_clean(wrong_words, tracked_files())
+        self.assert_clean(wrong_words, project_files())
 
     def test_finds_seeded_violations(self):
         for parts in [
@@ -529,7 +533,7 @@ class Words(LintTest):
 
 class Comments(LintTest):
     def test_every_comment_names_what_it_is_about(self):
-        self.assert_clean(fragments, tracked_files(*(suffix for suffixes in COMMENTS for suffix in suffixes)))
+        self.assert_clean(fragments, project_files(*(suffix for suffixes in COMMENTS for suffix in suffixes)))
 
     def test_finds_seeded_violations(self):
         for path, text in [
@@ -562,7 +566,7 @@ class Comments(LintTest):
 
 class DeviceCode(LintTest):
     def test_assembly_and_shared_memory_have_their_one_place(self):
-        self.assert_clean(wrong_device_code, tracked_files(*CPP))
+        self.assert_clean(wrong_device_code, project_files(*CPP))
 
     def test_finds_seeded_violations(self):
         for path, line in [
@@ -586,7 +590,7 @@ class DeviceCode(LintTest):
 
 class Lengths(LintTest):
     def test_every_file_can_be_read_at_a_sitting(self):
-        self.assert_clean(too_long, [f for f in tracked_files() if not f.endswith(".png")])
+        self.assert_clean(too_long, [f for f in project_files() if not f.endswith(".png")])
 
     def test_finds_seeded_violations(self):
         self.assertEqual(len(too_long("codegen/cuda/kernels/gemm.cuh", "line\n" * 801)), 1)
@@ -596,10 +600,10 @@ class Lengths(LintTest):
 
 class Documents(LintTest):
     def test_lines_end_before_100_columns_and_links_lead_somewhere(self):
-        self.assert_clean(wrong_document, tracked_files(".md"))
+        self.assert_clean(wrong_document, project_files(".md"))
 
     def test_the_test_of_each_promise_exists_and_runs(self):
-        sources = {f: read(f) for f in tracked_files() if f.startswith("tests/")}
+        sources = {f: read(f) for f in project_files() if f.startswith("tests/")}
         found = wrong_promises(read(RELIABILITY), sources)
         self.assertEqual(found, [], "\n" + "\n".join(found))
 
@@ -642,7 +646,7 @@ class Format(LintTest):
             sys.exit(1 if os.environ.get("CI") == "true" else 77)
 
     def test_clang_format_would_change_nothing(self):
-        files = tracked_files(*(s for s in CPP if s != ".inc"))
+        files = project_files(*(s for s in CPP if s != ".inc"))
         result = subprocess.run(
             [self.CLANG_FORMAT, "--dry-run", "-Werror", *files], cwd=ROOT, capture_output=True, text=True
         )
@@ -668,7 +672,7 @@ class Python(LintTest):
             sys.exit(1 if os.environ.get("CI") == "true" else 77)
 
     def test_no_name_is_undefined_unused_or_hidden(self):
-        result = subprocess.run([*self.COMMAND, *tracked_files(".py")], cwd=ROOT, capture_output=True, text=True)
+        result = subprocess.run([*self.COMMAND, *project_files(".py")], cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_finds_seeded_violations(self):
@@ -685,7 +689,7 @@ class Shell(LintTest):
             sys.exit(1 if os.environ.get("CI") == "true" else 77)
 
     def test_shellcheck_has_nothing_to_say(self):
-        scripts = [f for f in tracked_files() if re.match(r"#!.*\b(ba)?sh\b", read(f))]
+        scripts = [f for f in project_files() if re.match(r"#!.*\b(ba)?sh\b", read(f))]
         self.assertTrue({".ci/run", "scripts/test.sh"}.issubset(scripts), scripts)
         result = subprocess.run(
             ["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True
