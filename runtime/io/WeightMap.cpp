@@ -237,70 +237,39 @@ absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
   return absl::OkStatus();
 }
 
-/// The rows that a weight's decoder knows as its rows [firstRow, + numRows).
-absl::StatusOr<std::vector<int64_t>>
-WeightMap::rowsToDecode(const WeightSource &weight, int64_t firstRow,
-                        int64_t numRows) const {
-  for (const FileExtent &part : weight.parts)
-    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
-  std::vector<int64_t> rows(numRows);
-  for (int64_t row = 0; row < numRows; ++row)
-    rows[row] = weight.decoderRow + storedRow(weight, firstRow + row);
-  return rows;
-}
-
-/// Copies `count` elements of each row of `width`, from the `first` on.
-template <typename Element>
-static void copyColumns(const std::vector<Element> &rows, int64_t width,
-                        int64_t first, int64_t count, Element *out) {
-  for (auto row = rows.begin(); row != rows.end(); row += width)
-    out = std::copy_n(row + first, count, out);
-}
-
-absl::Status WeightMap::decodeRows(const WeightSource &weight, int64_t firstRow,
-                                   int64_t numRows, float *out,
-                                   const ColumnRange &columns) const {
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
-                          rowsToDecode(weight, firstRow, numRows));
-  const int64_t count = countOf(weight, columns);
-  if (count == weight.cols) {
-    weight.decoder->decode(rows, out);
-    return absl::OkStatus();
-  }
-  std::vector<float> values(numRows * weight.cols);
-  weight.decoder->decode(rows, values.data());
-  copyColumns(values, weight.cols, columns.first, count, out);
-  return absl::OkStatus();
-}
-
 absl::Status WeightMap::copyDecodedRows(const WeightSource &weight,
                                         int64_t firstRow, int64_t numRows,
                                         uint8_t *out,
                                         const ColumnRange &columns) const {
   LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
   const int64_t count = countOf(weight, columns);
-  if (!isBlockFormat(weight.type)) {
-    std::vector<float> values(numRows * count);
-    LLAMAC_RETURN_IF_ERROR(
-        decodeRows(weight, firstRow, numRows, values.data(), columns));
-    quantizeRow(weight.type, values.data(), static_cast<int64_t>(values.size()),
-                out);
-    return absl::OkStatus();
-  }
   if (blocksAround(weight, columns).count != count)
     return internalError(absl::StrCat(weight.name, ": columns [", columns.first,
                                       ", +", count,
                                       ") are not at borders of blocks"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
-                          rowsToDecode(weight, firstRow, numRows));
+  for (const FileExtent &part : weight.parts)
+    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
+  std::vector<int64_t> decoded(numRows);
+  for (int64_t row = 0; row < numRows; ++row)
+    decoded[row] = weight.decoderRow + storedRow(weight, firstRow + row);
+
   const auto bytesOf = [&](int64_t elements) {
     return static_cast<int64_t>(
         dataTypeBytes(weight.type, static_cast<uint64_t>(elements)));
   };
-  std::vector<uint8_t> blocks(numRows * bytesOf(weight.cols));
-  weight.decoder->copyBlocks(rows, blocks.data());
-  copyColumns(blocks, bytesOf(weight.cols), bytesOf(columns.first),
-              bytesOf(count), out);
+  std::vector<uint8_t> rows(numRows * bytesOf(weight.cols));
+  if (isBlockFormat(weight.type)) {
+    weight.decoder->copyBlocks(decoded, rows.data());
+  } else {
+    std::vector<float> values(numRows * weight.cols);
+    weight.decoder->decode(decoded, values.data());
+    quantizeRow(weight.type, values.data(), static_cast<int64_t>(values.size()),
+                rows.data());
+  }
+  for (int64_t row = 0; row < numRows; ++row)
+    out = std::copy_n(rows.data() + row * bytesOf(weight.cols) +
+                          bytesOf(columns.first),
+                      bytesOf(count), out);
   return absl::OkStatus();
 }
 
@@ -328,8 +297,6 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
                                       float *out,
                                       const ColumnRange &columns) const {
   LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
-  if (weight.decoder)
-    return decodeRows(weight, firstRow, numRows, out, columns);
   const int64_t count = countOf(weight, columns);
   if (const ColumnRange blocks = blocksAround(weight, columns);
       blocks.count != count) {
@@ -340,6 +307,13 @@ absl::Status WeightMap::readRowsAsF32(const WeightSource &weight,
       std::copy_n(values.data() + row * *blocks.count + columns.first -
                       blocks.first,
                   count, out + row * count);
+    return absl::OkStatus();
+  }
+  if (weight.decoder) {
+    std::vector<uint8_t> rows(numRows * dataTypeBytes(weight.type, count));
+    LLAMAC_RETURN_IF_ERROR(
+        copyDecodedRows(weight, firstRow, numRows, rows.data(), columns));
+    dequantizeRow(weight.type, rows.data(), numRows * count, out);
     return absl::OkStatus();
   }
   return visitRuns(weight, firstRow, numRows, columns, [&](const RowRun &run) {

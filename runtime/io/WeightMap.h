@@ -134,12 +134,6 @@ public:
   absl::StatusOr<std::string> fingerprint() const;
 
 private:
-  absl::StatusOr<std::vector<int64_t>> rowsToDecode(const WeightSource &weight,
-                                                    int64_t firstRow,
-                                                    int64_t numRows) const;
-  absl::Status decodeRows(const WeightSource &weight, int64_t firstRow,
-                          int64_t numRows, float *out,
-                          const ColumnRange &columns) const;
   absl::Status copyDecodedRows(const WeightSource &weight, int64_t firstRow,
                                int64_t numRows, uint8_t *out,
                                const ColumnRange &columns) const;
