@@ -24,7 +24,6 @@
 #include "runtime/formats/Dequantize.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <cmath>

@@ -26,6 +26,7 @@
 #include "runtime/base/CodeBooks.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
 #include "runtime/formats/Mxfp8.h"
 #include "runtime/io/Malformed.h"
@@ -80,7 +81,6 @@ public:
   const uint8_t *zeros = nullptr;
   int zeroBias = 0; ///< Added to zero points as they are stored.
   const uint8_t *groups = nullptr;
-  DataType type = DataType::F16; ///< The type that the rows are seen in.
   /// The files that hold what the pointers above point to.
   std::vector<std::shared_ptr<const MappedFile>> files;
 
@@ -137,20 +137,17 @@ public:
     return group;
   }
 
-  void decode(absl::Span<const int64_t> wanted, float *out) const override {
+  void readRows(DataType type, absl::Span<const int64_t> wanted,
+                uint8_t *out) const override {
+    std::vector<float> values(columns);
     for (const int64_t row : wanted) {
-      withBits(row, [&](auto bitsAt) { decodeRow(row, out, bitsAt); });
-      out += columns;
-    }
-  }
-
-  void copyBlocks(absl::Span<const int64_t> wanted,
-                  uint8_t *out) const override {
-    const auto rowBytes = static_cast<int64_t>(
-        dataTypeBytes(type, static_cast<uint64_t>(columns)));
-    for (const int64_t row : wanted) {
-      withBits(row, [&](auto bitsAt) { copyRow(row, out, bitsAt); });
-      out += rowBytes;
+      withBits(row, [&](auto bitsAt) {
+        if (isBlockFormat(type))
+          return copyRow(type, row, out, bitsAt);
+        decodeRow(row, values.data(), bitsAt);
+        quantizeRow(type, values.data(), columns, out);
+      });
+      out += dataTypeBytes(type, static_cast<uint64_t>(columns));
     }
   }
 
@@ -184,7 +181,7 @@ private:
 
   /// Writes a row as blocks of `type`, which keptType() gave.
   template <typename BitsAt>
-  void copyRow(int64_t row, uint8_t *out, BitsAt bitsAt) const {
+  void copyRow(DataType type, int64_t row, uint8_t *out, BitsAt bitsAt) const {
     const auto put = [&](auto number) {
       std::memcpy(out, &number, sizeof(number));
       out += sizeof(number);
@@ -238,8 +235,8 @@ public:
 
   /// Puts the matrix in place of its tensors. Widens [least, most] to the
   /// largest magnitudes of all groups.
-  absl::StatusOr<std::shared_ptr<QuantizedRows>> join(double &least,
-                                                      double &most);
+  absl::StatusOr<std::shared_ptr<const QuantizedRows>> join(double &least,
+                                                            double &most);
 
 private:
   const FoundTensor *find(absl::string_view part) const {
@@ -311,7 +308,7 @@ absl::StatusOr<DataType> QuantizedRows::keptType() const {
         absl::StrCat("no format has groups of ", groupSize));
   if (form.code == ElementCode::E2M1)
     return DataType::MXFP4;
-  for (int64_t i = 0; i < scaleCount; ++i)
+  for (int64_t i = 0; scaleType != ScaleType::F16 && i < scaleCount; ++i)
     if (const float scale = scaleAt(i); f16ToF32(f32ToF16(scale)) != scale)
       return unsupportedError("a scale is no f16");
   if (form.code == ElementCode::Int8) {
@@ -554,8 +551,8 @@ absl::Status Joiner::checkScales(double &least, double &most) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<QuantizedRows>> Joiner::join(double &least,
-                                                            double &most) {
+absl::StatusOr<std::shared_ptr<const QuantizedRows>>
+Joiner::join(double &least, double &most) {
   LLAMAC_RETURN_IF_ERROR(addElements());
   LLAMAC_RETURN_IF_ERROR(addScales());
   LLAMAC_RETURN_IF_ERROR(addZeros());
@@ -616,11 +613,11 @@ static void dropZeroBiases(const ModelConfig &config, const WeightMap &weights,
 /// more.
 static DataType
 typeOfAll(const Quantization &quantization, const std::string &path,
-          absl::Span<const std::shared_ptr<QuantizedRows>> matrices,
+          absl::Span<const std::shared_ptr<const QuantizedRows>> matrices,
           double least, double most) {
   DataType type = DataType::F16;
   absl::Status widened;
-  for (const std::shared_ptr<QuantizedRows> &matrix : matrices) {
+  for (const std::shared_ptr<const QuantizedRows> &matrix : matrices) {
     const absl::StatusOr<DataType> kept = matrix->keptType();
     widened.Update(kept.status());
     // Q4_1 has whatever Q4_0 has.
@@ -652,7 +649,7 @@ absl::Status joinQuantized(const Quantization &quantization,
     return malformed(set.path, 0, suffix.substr(1),
                      absl::StrCat("matrices by ", quantization.name), "none");
   double least = std::numeric_limits<double>::infinity(), most = 0;
-  std::vector<std::shared_ptr<QuantizedRows>> joined;
+  std::vector<std::shared_ptr<const QuantizedRows>> joined;
   for (const std::string &module : modules) {
     LLAMAC_ASSIGN_OR_RETURN(
         joined.emplace_back(),
@@ -661,8 +658,6 @@ absl::Status joinQuantized(const Quantization &quantization,
   dropOtherScales(set);
   dropZeroBiases(config, weights, set);
   const DataType type = typeOfAll(quantization, set.path, joined, least, most);
-  for (const std::shared_ptr<QuantizedRows> &rows : joined)
-    rows->type = type;
   for (const std::string &module : modules)
     set.tensors[absl::StrCat(module, ".weight")].type = type;
   for (const auto &[name, tensor] : set.tensors)

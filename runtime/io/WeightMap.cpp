@@ -11,8 +11,7 @@
 // readers differ only in what they do with one. A weight that is whole, or
 // partitioned by rows, and in Meta's order gives one run for each part; columns
 // in several shards, rows in Hugging Face's order or some columns alone give
-// one run a row and part. Rows
-// of quantised matrices are computed by their decoder.
+// one run a row and part. A decoder reads the rows of quantised matrices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -175,21 +174,28 @@ static void visitInside(const WeightSource &weight, const ColumnRange &columns,
                  run.row + r, first - columns.first, last - first});
 }
 
-template <typename Visit>
-absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
-                                  int64_t numRows, const ColumnRange &columns,
-                                  Visit visitPart) const {
+/// Checks that the columns are at borders of blocks, and the files unchanged.
+absl::Status WeightMap::checkRead(const WeightSource &weight, int64_t firstRow,
+                                  int64_t numRows,
+                                  const ColumnRange &columns) const {
   LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
   if (blocksAround(weight, columns).count != countOf(weight, columns))
     return internalError(absl::StrCat(weight.name, ": columns [", columns.first,
                                       ", +", countOf(weight, columns),
                                       ") are not at borders of blocks"));
+  for (const FileExtent &part : weight.parts)
+    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
+  return absl::OkStatus();
+}
+
+template <typename Visit>
+absl::Status WeightMap::visitRuns(const WeightSource &weight, int64_t firstRow,
+                                  int64_t numRows, const ColumnRange &columns,
+                                  Visit visitPart) const {
+  LLAMAC_RETURN_IF_ERROR(checkRead(weight, firstRow, numRows, columns));
   const auto visit = [&](const RowRun &run) {
     visitInside(weight, columns, run, visitPart);
   };
-  for (const FileExtent &part : weight.parts)
-    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
-
   const auto dataOf = [&](const FileExtent &part) {
     return mappedFiles[part.file]->data() + part.offset;
   };
@@ -241,14 +247,7 @@ absl::Status WeightMap::copyDecodedRows(const WeightSource &weight,
                                         int64_t firstRow, int64_t numRows,
                                         uint8_t *out,
                                         const ColumnRange &columns) const {
-  LLAMAC_RETURN_IF_ERROR(checkRange(weight, firstRow, numRows, columns));
-  const int64_t count = countOf(weight, columns);
-  if (blocksAround(weight, columns).count != count)
-    return internalError(absl::StrCat(weight.name, ": columns [", columns.first,
-                                      ", +", count,
-                                      ") are not at borders of blocks"));
-  for (const FileExtent &part : weight.parts)
-    LLAMAC_RETURN_IF_ERROR(mappedFiles[part.file]->checkUnchanged());
+  LLAMAC_RETURN_IF_ERROR(checkRead(weight, firstRow, numRows, columns));
   std::vector<int64_t> decoded(numRows);
   for (int64_t row = 0; row < numRows; ++row)
     decoded[row] = weight.decoderRow + storedRow(weight, firstRow + row);
@@ -258,18 +257,11 @@ absl::Status WeightMap::copyDecodedRows(const WeightSource &weight,
         dataTypeBytes(weight.type, static_cast<uint64_t>(elements)));
   };
   std::vector<uint8_t> rows(numRows * bytesOf(weight.cols));
-  if (isBlockFormat(weight.type)) {
-    weight.decoder->copyBlocks(decoded, rows.data());
-  } else {
-    std::vector<float> values(numRows * weight.cols);
-    weight.decoder->decode(decoded, values.data());
-    quantizeRow(weight.type, values.data(), static_cast<int64_t>(values.size()),
-                rows.data());
-  }
+  weight.decoder->readRows(weight.type, decoded, rows.data());
   for (int64_t row = 0; row < numRows; ++row)
     out = std::copy_n(rows.data() + row * bytesOf(weight.cols) +
                           bytesOf(columns.first),
-                      bytesOf(count), out);
+                      bytesOf(countOf(weight, columns)), out);
   return absl::OkStatus();
 }
 

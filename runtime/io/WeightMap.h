@@ -48,13 +48,11 @@ struct FileExtent {
 class RowDecoder {
 public:
   virtual ~RowDecoder() = default;
-  /// Writes all columns of the stored rows `rows` to `out` as fp32. May be
-  /// called from several threads at once.
-  virtual void decode(absl::Span<const int64_t> rows, float *out) const = 0;
-  /// Writes them as blocks of the weight's type, where that is a block format:
-  /// the codes and scales as they are stored.
-  virtual void copyBlocks(absl::Span<const int64_t> rows,
-                          uint8_t *out) const = 0;
+  /// Writes all columns of the stored rows `rows` to `out` as `type`, the
+  /// weight's: plain floats rounded, or blocks of the codes and scales as they
+  /// are stored. May be called from several threads at once.
+  virtual void readRows(DataType type, absl::Span<const int64_t> rows,
+                        uint8_t *out) const = 0;
 };
 
 /// One weight: a matrix [rows, cols] in row-major order, or a vector (rows =
@@ -134,6 +132,8 @@ public:
   absl::StatusOr<std::string> fingerprint() const;
 
 private:
+  absl::Status checkRead(const WeightSource &weight, int64_t firstRow,
+                         int64_t numRows, const ColumnRange &columns) const;
   absl::Status copyDecodedRows(const WeightSource &weight, int64_t firstRow,
                                int64_t numRows, uint8_t *out,
                                const ColumnRange &columns) const;
