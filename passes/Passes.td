@@ -329,8 +329,9 @@ def FuseQkv : ExplainedPass<"fuse-qkv"> {
   let description = [{
     Three plain products of one input that only a `kernel.rope_append` reads
     become, with it, one `kernel.qkv`: RoPE and the append are the epilogue.
-    The weights may differ in type. Where the append has norms of heads, it
-    stays, and the products become one `kernel.qkv_products`.
+    The weights may differ in type. Where the append has norms of heads, or the
+    target's cache rounds whole heads, it stays, and the products become one
+    `kernel.qkv_products`.
 
     ```mlir
     %q = kernel.matmul %x, %wq norm(%w) epilogue { yields the accumulator }

@@ -34,7 +34,17 @@ std::string cuda::enumeratorText(WeightFormat format) {
 }
 
 std::string cuda::enumeratorText(KvFormat format) {
-  return absl::StrCat("KvFormat::", dataTypeInfo(dataTypeOf(format)).id);
+  switch (format) {
+  case KvFormat::F16:
+    return "KvFormat::F16";
+  case KvFormat::BF16:
+    return "KvFormat::BF16";
+  case KvFormat::Q8_0:
+    return "KvFormat::Q8_0";
+  case KvFormat::FP8:
+    return "KvFormat::FP8";
+  }
+  llvm_unreachable("no other format");
 }
 
 std::string cuda::enumeratorText(RowFormat format) {
@@ -576,6 +586,8 @@ static std::string productSlowPath(Operation *op,
 /// Why attention for many rows does not go by wgmma on a GPU that has it.
 static std::string whyNotWgmma(const cuda::AttentionConfig &config) {
   const int64_t size = config.kv.headSize;
+  if (hasBlocks(config.kv.format))
+    return "keys and values are widened from 8 bits";
   if (size != 64 && size != 128)
     return llvm::formatv("heads are of {0}, expected 64 or 128", size);
   return llvm::formatv(

@@ -21,6 +21,12 @@ using namespace mlir;
 namespace llamac {
 
 absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
+  if (hasBlocks(target().options().kvFormat) &&
+      config.headSize % cuda::kvBlock != 0)
+    return unsupportedError(absl::StrCat(
+        "--kv-type ", nameOf(target().options().kvFormat),
+        ": size of a head: expected a multiple of ", cuda::kvBlock, ", got ",
+        config.headSize, "; --kv-type f16 takes the model"));
   constexpr int64_t unit = 8; // 16 bytes of bf16.
   for (const auto &[field, value] :
        {std::pair("width", config.dim),
@@ -38,7 +44,8 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
                      "; --target cpu takes the model"));
   cuda::AttentionConfig attention{.kv = {.kvHeads = config.numKvHeads,
                                          .headSize = config.headSize,
-                                         .pagesPerSequence = 1},
+                                         .pagesPerSequence = 1,
+                                         .format = target().options().kvFormat},
                                   .heads = config.numHeads,
                                   .scale = 1};
   const cuda::LaunchShape manyRows = cuda::attentionShape(attention, 1);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/CudaTarget.h"
+#include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Configs.h"
 #include "codegen/cuda/Resident.h"
 
@@ -17,11 +18,17 @@ using namespace mlir;
 namespace llamac {
 
 std::optional<cuda::KvFormat> parseCudaKvFormat(StringRef name) {
-  if (name == "f16")
-    return cuda::KvFormat::F16;
-  if (name == "bf16")
-    return cuda::KvFormat::BF16;
+  for (const cuda::KvFormat format :
+       {cuda::KvFormat::F16, cuda::KvFormat::BF16, cuda::KvFormat::Q8_0,
+        cuda::KvFormat::FP8})
+    if (name == nameOf(format))
+      return format;
   return std::nullopt;
+}
+
+std::string nameOf(cuda::KvFormat format) {
+  const std::string text = cuda::enumeratorText(format);
+  return StringRef(text).drop_front(StringRef("KvFormat::").size()).lower();
 }
 
 FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,
@@ -29,7 +36,7 @@ FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,
   const auto format = parseCudaKvFormat(attr.getKvType());
   if (!format)
     return emitError() << "target " << attr.getName()
-                       << ": expected a cache of f16 or bf16, got "
+                       << ": expected a cache of f16, bf16, q8_0 or fp8, got "
                        << attr.getKvType();
   const StringRef name = attr.getGpu();
   const GpuSpec *gpu = name.empty() ? &defaultGpuSpec()

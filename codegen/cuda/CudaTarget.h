@@ -31,7 +31,7 @@ namespace llamac {
 
 namespace cuda {
 
-/// The element type of a cache of `format`.
+/// The element type of a cache of `format`, which has no blocks.
 inline DataType dataTypeOf(KvFormat format) {
   return format == KvFormat::F16 ? DataType::F16 : DataType::BF16;
 }
@@ -52,8 +52,9 @@ struct CudaTargetOptions {
   kernel::ResidentSteps resident = kernel::ResidentSteps::Off;
 };
 
-/// The format called "f16" or "bf16".
+/// The format called "f16", "bf16", "q8_0" or "fp8", and its name.
 std::optional<cuda::KvFormat> parseCudaKvFormat(llvm::StringRef name);
+std::string nameOf(cuda::KvFormat format);
 
 /// Reads the options from `attr`, of target cuda or sim. Failure, with an
 /// error, for what the targets do not have.
@@ -133,6 +134,9 @@ public:
   llvm::StringRef name() const override { return "cuda"; }
   bool samples() const override { return true; }
   bool embedsWithCosSin() const override { return true; }
+  bool appendsWholeHeads() const override {
+    return hasBlocks(targetOptions.kvFormat);
+  }
   bool takesExp(llama::ExpKind kind) const override {
     return kind != llama::ExpKind::Table256; // exp2 is one in hardware.
   }

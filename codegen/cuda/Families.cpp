@@ -363,12 +363,20 @@ static CudaKernelText qkvText(Operation *operation,
   return text;
 }
 
+/// Whether the norms of query and key are of more than a head.
+static bool hasWideNorms(kernel::RopeAppendOp op) {
+  return llvm::any_of(op.getNorms(), [&](Value norm) {
+    return widthOf(norm) != op.getKv().getType().getSize();
+  });
+}
+
 static cuda::LaunchShape ropeAppendShape(Operation *operation,
-                                         const CudaTargetOptions &) {
+                                         const CudaTargetOptions &options) {
   auto op = cast<kernel::RopeAppendOp>(operation);
   const int64_t query = widthOf(op.getQuery()), key = widthOf(op.getKey());
-  if (op.getNorms().empty())
-    return cuda::pointwiseShape(query + 2 * key);
+  if (!hasWideNorms(op))
+    return cuda::ropeAppendShape(kvConfig(op.getKv().getType(), options),
+                                 query / op.getKv().getType().getSize());
   return cuda::normRopeShape(query, widthOf(op.getNorms()[0]), key,
                              widthOf(op.getNorms()[1]));
 }
@@ -381,20 +389,29 @@ static CudaKernelText ropeAppendText(Operation *operation,
   text.parameters = {{floats, "query"}, {floats, "key"}, {floats, "value"}};
   addAppendParameters(text);
   const int64_t width = widthOf(op.getQuery());
-  text.body =
-      llvm::formatv("ropeAppend<kv, {0}>(query, key, value, {1}, rotated);",
-                    width, appendText);
-  if (op.getNorms().empty())
+  const int64_t heads = width / op.getKv().getType().getSize();
+  if (op.getNorms().empty()) {
+    text.body =
+        llvm::formatv("ropeAppend<kv, {0}>(query, key, value, {1}, rotated);",
+                      heads, appendText);
     return text;
+  }
   // Behind the other operands: ahead of the page table and the result.
   text.parameters.insert(text.parameters.end() - 2,
                          {{floats, "queryGain"}, {floats, "keyGain"}});
+  const std::string eps = literal(op.getEpsAttr().getValueAsDouble());
+  if (!hasWideNorms(op)) {
+    text.body = llvm::formatv("ropeAppend<kv, {0}>(query, key, value, {1}, "
+                              "rotated, HeadNorms{{queryGain, keyGain, {2}f});",
+                              heads, appendText, eps);
+    return text;
+  }
   text.header = "norm_rope.cuh";
   text.body = llvm::formatv(
       "normRopeAppend<kv, {0}, {1}, {2}>({{query, key, value, queryGain, "
       "keyGain, {3}f, {4}, rotated});",
-      width, widthOf(op.getNorms()[0]), widthOf(op.getNorms()[1]),
-      literal(op.getEpsAttr().getValueAsDouble()), appendText);
+      width, widthOf(op.getNorms()[0]), widthOf(op.getNorms()[1]), eps,
+      appendText);
   return text;
 }
 
@@ -694,7 +711,7 @@ ArrayRef<CudaFamily> cudaFamilies() {
        qkvProductsText, wgmmaMaps},
       {"resident", "resident.cuh", isResident, residentShape, residentText},
       {"rms_norm", "rowwise.cuh", isRmsNorm, rmsNormShape, rmsNormText},
-      {"rope_append", "kvcache.cuh", isOp<RopeAppendOp>, ropeAppendShape,
+      {"rope_append", "heads.cuh", isOp<RopeAppendOp>, ropeAppendShape,
        ropeAppendText},
       {"rope_table", "rowwise.cuh", isOp<RopeTableOp>,
        fixedShape<cuda::ropeTableShape>, ropeTableText},

@@ -175,7 +175,7 @@ static std::string whyNoPhase(Operation *op, bool isHead,
   if (auto rope = dyn_cast<kernel::RopeAppendOp>(op)) {
     auto products = rope.getQuery().getDefiningOp<kernel::QkvProductsOp>();
     if (!products || rope.getKey() != products.getKey() ||
-        rope.getValue() != products.getValue() || rope.getNorms().empty())
+        rope.getValue() != products.getValue())
       return "query, key and value are products of their own";
     const int64_t head = rope.getKv().getType().getSize();
     for (Value norm : rope.getNorms())
@@ -518,11 +518,13 @@ void ResidentWriter::writeAttention(kernel::AttentionOp op) {
   std::string heads = "AreRotated{}";
   Value query = op.getQuery(), cache;
   if (auto rope = dyn_cast<kernel::RopeAppendOp>(maker)) {
-    heads = textOf("HeadNorms{{{0}, {1}, {2}f, {3}}",
-                   address("const float", rope.getNorms()[0]),
-                   address("const float", rope.getNorms()[1]),
-                   literal(rope.getEpsAttr().getValueAsDouble()),
-                   angles(rope.getTable()));
+    const std::string cosSin = angles(rope.getTable());
+    heads = rope.getNorms().empty()
+                ? textOf("RotatesHeads<NoHeadNorms>{{{{}, {0}}", cosSin)
+                : textOf("RotatesHeads<HeadNorms>{{{{{0}, {1}, {2}f}, {3}}",
+                         address("const float", rope.getNorms()[0]),
+                         address("const float", rope.getNorms()[1]),
+                         literal(rope.getEpsAttr().getValueAsDouble()), cosSin);
     query = rope.getQuery();
     cache = rope.getKv();
   } else {

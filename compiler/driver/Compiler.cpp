@@ -285,9 +285,10 @@ static absl::Status checkKvFormat(const CompileOptions &options) {
   if (isCpu ? parseCpuKvFormat(options.kvFormat).has_value()
             : parseCudaKvFormat(options.kvFormat).has_value())
     return absl::OkStatus();
-  return usageError(absl::StrCat(
-      "--kv-type: expected ", isCpu ? "f16, bf16, f32 or q8_0" : "f16 or bf16",
-      " for target ", options.target, ", got ", options.kvFormat));
+  return usageError(
+      absl::StrCat("--kv-type: expected ",
+                   isCpu ? "f16, bf16, f32 or q8_0" : "f16, bf16, q8_0 or fp8",
+                   " for target ", options.target, ", got ", options.kvFormat));
 }
 
 kernel::TargetAttr targetAttr(MLIRContext &context,

@@ -97,10 +97,10 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
        "weights")
       ->check(suggestedValues(weightOptionNames()));
   keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
-                            "Format of the KV cache: f16, bf16 or, on cpu, "
-                            "f32 or q8_0"),
+                            "Format of the KV cache: f16, bf16, q8_0 or, on "
+                            "cpu, f32 or, on cuda, fp8"),
        "kv")
-      ->check(suggestedValues("f16, bf16, f32, q8_0"));
+      ->check(suggestedValues("f16, bf16, f32, q8_0, fp8"));
   keep(compiling.add("--tune-cpu", options.tuneCpu, "CPU",
                      "On cpu: CPU to tune for; results are unchanged: " +
                          processorNames() +

@@ -580,6 +580,16 @@ std::unique_ptr<Target> targetOf(Operation *op) {
   return factory->create(attr, [&] { return module.emitError(); });
 }
 
+FailureOr<bool> appendsWholeHeads(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!module || !module->hasAttr(KernelDialect::getTargetAttrName()))
+    return false;
+  const std::unique_ptr<Target> target = targetOf(module);
+  if (!target)
+    return failure();
+  return target->appendsWholeHeads();
+}
+
 std::string residentStepsNames() {
   constexpr auto last = static_cast<int>(getMaxEnumValForResidentSteps());
   std::string names;

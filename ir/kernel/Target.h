@@ -108,6 +108,10 @@ public:
   /// and sines: worth it where a launch takes longer than they do.
   virtual bool embedsWithCosSin() const { return false; }
 
+  /// Whether the cache rounds elements of a head together, so that only whole
+  /// heads can be appended.
+  virtual bool appendsWholeHeads() const { return false; }
+
   /// The most scores that attention of one row may be told to keep by
   /// sparsify-attention, since kernels drop some of more; 0: none do.
   virtual int64_t mostTopK() const { return 0; }
@@ -220,6 +224,10 @@ Cost costOf(mlir::Operation *op, const CostStep &step, const Target &target);
 /// The target of the module that is `op` or holds it; null, with an error, for
 /// a module without one.
 std::unique_ptr<Target> targetOf(mlir::Operation *op);
+
+/// Whether the target of the module that holds `op` appends whole heads; false
+/// for a module without one. Failure, with an error, for an unknown target.
+mlir::FailureOr<bool> appendsWholeHeads(mlir::Operation *op);
 
 } // namespace llamac::kernel
 

@@ -37,7 +37,7 @@ static const char *whyNotPrologue(OpOperand &use) {
 /// when they can.
 static const char *whyNotOfAppend(kernel::RopeAppendOp append,
                                   kernel::RmsNormOp query,
-                                  kernel::RmsNormOp key) {
+                                  kernel::RmsNormOp key, bool roundsHeads) {
   const int64_t headSize = append.getKv().getType().getSize();
   if (!query || !key)
     return "query and key are not both normalised";
@@ -49,16 +49,22 @@ static const char *whyNotOfAppend(kernel::RopeAppendOp append,
     if (!norm.getEpilogue().empty() ||
         norm.getWeight().getType().getDimSize(0) % headSize != 0)
       return "the norm of query or key is not one of whole heads alone";
+    else if (roundsHeads &&
+             norm.getWeight().getType().getDimSize(0) != headSize)
+      return "the norm of query or key is of more than a head, and the cache "
+             "rounds whole heads";
   return nullptr;
 }
 
-/// Moves the norms of query and key into `append`.
-static void fuseIntoAppend(kernel::RopeAppendOp append, bool explain) {
+/// Moves the norms of query and key into `append`; `roundsHeads` says whether
+/// the target appends whole heads.
+static void fuseIntoAppend(kernel::RopeAppendOp append, bool roundsHeads,
+                           bool explain) {
   auto query = append.getQuery().getDefiningOp<kernel::RmsNormOp>();
   auto key = append.getKey().getDefiningOp<kernel::RmsNormOp>();
   if (!query && !key)
     return;
-  if (const char *why = whyNotOfAppend(append, query, key)) {
+  if (const char *why = whyNotOfAppend(append, query, key, roundsHeads)) {
     if (explain)
       remarkNotFused(append.getLoc()) << why;
     return;
@@ -77,8 +83,13 @@ struct FuseNorm : impl::FuseNormBase<FuseNorm> {
   using FuseNormBase::FuseNormBase;
 
   void runOnOperation() override {
-    getOperation().walk(
-        [&](kernel::RopeAppendOp append) { fuseIntoAppend(append, explain); });
+    const FailureOr<bool> roundsHeads =
+        kernel::appendsWholeHeads(getOperation());
+    if (failed(roundsHeads))
+      return signalPassFailure();
+    getOperation().walk([&](kernel::RopeAppendOp append) {
+      fuseIntoAppend(append, *roundsHeads, explain);
+    });
     SmallVector<kernel::RmsNormOp> norms;
     getOperation().walk([&](kernel::RmsNormOp norm) {
       // A norm with an epilogue stores its result.

@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Starts at the append: what it rotates and stores must be made for it alone,
-// by three plain products of one input. An append that normalises whole heads
-// stays a launch behind the products, which have no head as a whole.
+// by three plain products of one input. An append that needs whole heads, to
+// normalise them or to round them in blocks, stays a launch behind the
+// products, which have no head as a whole.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/kernel/Target.h"
 #include "passes/Explain.h"
 #include "passes/Passes.h"
 
@@ -56,12 +58,16 @@ static Value biasOf(MatmulOp product) {
 }
 
 struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
-  using OpRewritePattern::OpRewritePattern;
+  bool roundsHeads; ///< Whether the target appends whole heads.
+
+  FuseProductsIntoAppend(MLIRContext *context, bool roundsHeads)
+      : OpRewritePattern(context), roundsHeads(roundsHeads) {}
 
   LogicalResult matchAndRewrite(RopeAppendOp append,
                                 PatternRewriter &rewriter) const override {
     if (append.getQuery().getDefiningOp<kernel::QkvProductsOp>())
       return failure(); // Fused before.
+    const bool needsHeads = roundsHeads || !append.getNorms().empty();
     MatmulOp products[3];
     SmallVector<Value> biases;
     const std::pair<StringRef, Value> parts[] = {{"query", append.getQuery()},
@@ -81,8 +87,9 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
                product.getNorm() != products[0].getNorm() ||
                product.getEps() != products[0].getEps())
         why = " is a product of another input than the query";
-      else if (bias && !append.getNorms().empty())
-        why = " has a bias and a norm of heads";
+      else if (bias && needsHeads)
+        why = roundsHeads ? " has a bias, and the cache rounds whole heads"
+                          : " has a bias and a norm of heads";
       if (why)
         return rewriter.notifyMatchFailure(append, [&](Diagnostic &diagnostic) {
           diagnostic << "the " << part.first << why;
@@ -91,7 +98,7 @@ struct FuseProductsIntoAppend : OpRewritePattern<RopeAppendOp> {
         biases.push_back(bias);
     }
     auto [query, key, value] = products;
-    if (!append.getNorms().empty()) {
+    if (needsHeads) {
       Location loc =
           rewriter.getFusedLoc({query.getLoc(), key.getLoc(), value.getLoc()});
       auto fused = rewriter.create<kernel::QkvProductsOp>(
@@ -125,8 +132,12 @@ struct FuseQkv : impl::FuseQkvBase<FuseQkv> {
   using FuseQkvBase::FuseQkvBase;
 
   void runOnOperation() override {
+    const FailureOr<bool> roundsHeads =
+        kernel::appendsWholeHeads(getOperation());
+    if (failed(roundsHeads))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseProductsIntoAppend>(&getContext());
+    patterns.add<FuseProductsIntoAppend>(&getContext(), *roundsHeads);
     if (failed(applyAndExplain(getOperation(), std::move(patterns), explain)))
       signalPassFailure();
   }

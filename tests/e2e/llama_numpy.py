@@ -150,9 +150,9 @@ def softmax_attention(q, k, v, scale, window):
     return out
 
 
-def attention(config, weight, layer, x):
+def attention(config, weight, layer, x, cache):
     """Self-attention of x [N, d] with its projections: [N, d]. `weight` gives the
-    layer's weights."""
+    layer's weights, and `cache` what is read of keys and of values [N, G, h]."""
     n, size = len(x), config.head_size
 
     def projection(name, heads):
@@ -171,7 +171,7 @@ def attention(config, weight, layer, x):
         frequencies = rope_frequencies(config, window)
         q, k = rope(q, frequencies), rope(k, frequencies)
     scale = config.attention_scale or 1 / np.sqrt(size)
-    return softmax_attention(q, k, v, scale, window).reshape(n, -1) @ weight("attention.wo").T
+    return softmax_attention(q, cache(k), cache(v), scale, window).reshape(n, -1) @ weight("attention.wo").T
 
 
 def feed_forward(config, weight, x):
@@ -180,8 +180,9 @@ def feed_forward(config, weight, x):
     return (gate * (x @ weight("feed_forward.w3").T)) @ weight("feed_forward.w2").T
 
 
-def block(config, weight, layer, x):
-    """A layer: x [N, d] to [N, d]. `weight` gives its weights."""
+def block(config, weight, layer, x, cache):
+    """A layer: x [N, d] to [N, d]. `weight` gives its weights, and `cache` what is
+    read of keys and of values."""
 
     def residual(x, part, compute):
         y = x
@@ -192,13 +193,14 @@ def block(config, weight, layer, x):
             y = rms_norm(y, weight(f"{part}_post_norm"), config.eps)
         return x + y * config.residual_scale
 
-    x = residual(x, "attention", lambda y: attention(config, weight, layer, y))
+    x = residual(x, "attention", lambda y: attention(config, weight, layer, y, cache))
     return residual(x, "ffn", lambda y: feed_forward(config, weight, y))
 
 
-def forward(config, weights, tokens):
+def forward(config, weights, tokens, cache=lambda x: x):
     """Logits [N, V] of every position of `tokens`, all in float64. `weights`
-    maps names to arrays; a tied model needs no "output"."""
+    maps names to arrays; a tied model needs no "output". `cache` maps keys, and
+    values, [N, G, h] to what a KV cache gives for them."""
 
     def weight(name):
         return weights[name].astype(np.float64)
@@ -206,6 +208,6 @@ def forward(config, weights, tokens):
     embedding = weight("tok_embeddings")
     x = embedding[np.asarray(tokens)] * config.embedding_scale
     for layer in range(config.layers):
-        x = block(config, lambda name, i=layer: weight(f"layers.{i}.{name}"), layer, x)
+        x = block(config, lambda name, i=layer: weight(f"layers.{i}.{name}"), layer, x, cache)
     head = embedding if config.tied else weight("output")
     return rms_norm(x, weight("norm"), config.eps) @ head.T * config.logits_scale

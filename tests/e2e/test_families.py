@@ -42,6 +42,7 @@ class FamilyCase(test_logits.LogitsCase):
     llama_cpp_tolerance = LLAMA_CPP_TOLERANCE
     gpu = "sm_90a"  # None where its kernels are those of another family.
     gpu_layers = ()  # The windows of fewer layers, where those have all kernels.
+    gpu_cache = "f16"
 
     @classmethod
     def make_weights(cls):
@@ -80,7 +81,8 @@ class FamilyCase(test_logits.LogitsCase):
         tokens = ",".join(str(19 * i % self.config.vocab) for i in range(17))
         for gpu in support.by_tier((self.gpu,) if self.gpu else (), ("sm_80", "sm_89", "sm_90a")):
             with self.subTest(gpu):
-                self.llamac("check", model, "--target", "sim", "--gpu", gpu, "--tokens", tokens)
+                cache = ("--kv-type", self.gpu_cache)
+                self.llamac("check", model, "--target", "sim", "--gpu", gpu, "--tokens", tokens, *cache)
 
     def test_gguf(self):
         self.compare_gguf(self.gguf_config or self.config)
@@ -90,9 +92,10 @@ class FamilyCase(test_logits.LogitsCase):
 
 
 class Qwen2(FamilyCase):
-    """Biases of query, key and value; tied."""
+    """Biases of query, key and value, which an append of whole heads leaves to the products; tied."""
 
     family = families.QWEN2
+    gpu_cache = "q8_0"
     config = Config(192, 2, 6, 2, vocab=501, eps=1e-6, theta=1e6, tied=True, qkv_bias=True)
 
     def test_window(self):
@@ -194,6 +197,7 @@ class Olmo2(FamilyCase):
     """Norms after attention and the MLP, and of whole rows of query and key."""
 
     family = families.OLMO2
+    gpu_cache = "fp8"
     config = Config(192, 2, 6, 3, vocab=501, eps=1e-6, qk_norm="row", norms="after")
 
 

@@ -27,6 +27,7 @@ import gguf
 import mxfp8
 import numpy as np
 
+from kv_formats import ROUNDED
 from llama_numpy import Config, RopeScaling, forward
 from make_model import (
     gguf_name,
@@ -325,25 +326,24 @@ class CacheFormats(LogitsCase):
     def test_formats(self):
         stored, values = quantise(self.weights, "BF16")
         model = write_gguf(self.path("model.gguf"), self.config, stored)
-        expected = forward(self.config, values, self.tokens)
-        for kind, tolerance in (
-            ("f32", CPU_TOLERANCE),
-            ("f16", CPU_TOLERANCE),
-            ("bf16", 2 * CPU_TOLERANCE),
-            ("q8_0", 2 * CPU_TOLERANCE),
-        ):
-            with self.subTest(kind):
-                plan = self.path(f"{kind}.plan")
-                self.llamac("compile", model, "-o", plan, "--kv-type", kind)
-                self.check(self.logits(plan, self.tokens, "cpu", "--chunk", 7), expected, tolerance)
+        for target, kinds in (("cpu", ("f32", "f16", "bf16", "q8_0")), ("sim", ("bf16", "q8_0", "fp8"))):
+            for kind in kinds:
+                expected = forward(self.config, values, self.tokens, ROUNDED[kind])
+                plan = self.path(f"{target}-{kind}.plan")
+                self.llamac("compile", model, "-o", plan, "--target", target, "--kv-type", kind, "-c", "64")
+                for chunk in (7, 1):
+                    with self.subTest(target=target, kind=kind, chunk=chunk):
+                        # A number that is a little off may round to the other side.
+                        bound = 2 * CPU_TOLERANCE
+                        self.check(self.logits(plan, self.tokens, target, "--chunk", chunk), expected, bound)
 
     def test_a_format_that_a_target_has_not_is_refused(self):
         model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
         for target, kind, known in (
             ("cpu", "q2", "f16, bf16, f32 or q8_0"),
-            ("cuda", "f32", "f16 or bf16"),
-            ("cuda", "q8_0", "f16 or bf16"),
-            ("sim", "q8_0", "f16 or bf16"),
+            ("cpu", "fp8", "f16, bf16, f32 or q8_0"),
+            ("cuda", "f32", "f16, bf16, q8_0 or fp8"),
+            ("sim", "q4_0", "f16, bf16, q8_0 or fp8"),
         ):
             result = self.llamac("compile", model, "-o", self.path("none.plan"), "--kv-type", kind, "--target", target, expect=support.USAGE)
             self.assertIn(f"--kv-type: expected {known} for target {target}, got {kind}", result.stderr)
@@ -362,18 +362,21 @@ class CacheFormats(LogitsCase):
         weights = quantise(random_weights(config, "bf16", 5), "BF16")[0]
         model = write_gguf(self.path("model.gguf"), config, weights)
         plan = self.path("none.plan")
-        result = self.llamac("compile", model, "-o", plan, "--kv-type", "q8_0", expect=support.UNSUPPORTED)
-        self.assertIn("--kv-type q8_0: size of a head: expected a multiple of 16, got 24", result.stderr)
+        for target, kind in (("cpu", "q8_0"), ("cuda", "q8_0"), ("sim", "fp8")):
+            result = self.llamac(
+                "compile", model, "-o", plan, "--target", target, "--kv-type", kind, expect=support.UNSUPPORTED
+            )
+            self.assertIn(f"--kv-type {kind}: size of a head: expected a multiple of 16, got 24", result.stderr)
 
     def test_the_cache_has_the_bytes_that_are_said(self):
         model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
-        for kind, bits in (("f16", 16), ("q8_0", 9)):
-            with self.subTest(kind):
+        for target, kind, bits in (("cpu", "f16", 16), ("cpu", "q8_0", 9), ("cuda", "q8_0", 9), ("cuda", "fp8", 9)):
+            with self.subTest(kind, target=target):
                 plan = self.path(f"{kind}.plan")
-                self.llamac("compile", model, "-o", plan, "--kv-type", kind, "-c", "320")
+                self.llamac("compile", model, "-o", plan, "--target", target, "--kv-type", kind, "-c", "320")
                 # Each layer has keys and values of two heads of 32.
                 token = 2 * 2 * 2 * 32 * bits // 8
-                for what, flags in ((plan, ()), (model, ("--kv-type", kind, "-c", "320"))):
+                for what, flags in ((plan, ()), (model, ("--target", target, "--kv-type", kind, "-c", "320"))):
                     memory = json.loads(self.llamac("inspect", what, "--json", *flags).stdout)["memory"]
                     self.assertEqual(memory["kv_per_token"], token)
                     self.assertEqual(memory["kv_per_sequence"], 320 * token)

@@ -213,7 +213,7 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
   const RunItems<config, attentionWarps * 32, tileRows> items(args, rows);
   items.forEach([&](int kvHead, const SequenceRun &run) {
     KeyLoader<config, tileKeys> loader{
-        {static_cast<uint16_t *>(const_cast<void *>(args.pool)),
+        {static_cast<unsigned char *>(const_cast<void *>(args.pool)),
          args.pageTable},
         stages,
         kvHead,
@@ -224,10 +224,9 @@ LLAMAC_DEVICE void attention(int rows, const AttentionArgs &args) {
     loader.startFirst();
     const RunVectors<config> vectors(args, run, kvHead, warpIndex());
     FlashWarp<config, hasSharedQueries(config)> warp;
-    warp.queries =
-        reinterpret_cast<uint32_t *>(
-            stages + config.stages * attentionStageBytes(config, tileKeys)) +
-        warpIndex() * sharedQueryWords(config);
+    warp.queries = reinterpret_cast<uint32_t *>(
+                       stages + attentionRingBytes(config, tileKeys)) +
+                   warpIndex() * sharedQueryWords(config);
     warp.loadQueries([&](int i) { return vectors.queryOf(i); });
     int from[2], limit[2];
     vectors.visibleKeys(warp.g, from, limit);
@@ -399,9 +398,9 @@ LLAMAC_DEVICE void attendSplit(const KvCache<config.kv> &cache, const Io &io,
   loader.startFirst();
   io.begin();
   FlashWarp<config, splitQueryWords(config) != 0> warp;
-  warp.queries = reinterpret_cast<uint32_t *>(
-                     stages + config.stages * attentionStageBytes(config)) +
-                 warpIndex() * splitQueryWords(config);
+  warp.queries =
+      reinterpret_cast<uint32_t *>(stages + attentionRingBytes(config)) +
+      warpIndex() * splitQueryWords(config);
   warp.loadQueries([&](int vector) {
     return vector < io.heads ? io.query(vector) : nullptr;
   });
@@ -427,7 +426,7 @@ LLAMAC_DEVICE void attendSplit(const KvCache<config.kv> &cache, const Io &io,
   auto *exchange = reinterpret_cast<float *>(stages);
   constexpr int slot = head + 4;
   static_assert(attentionWarps * warpVectors * slot * 4 <=
-                config.stages * attentionStageBytes(config));
+                attentionRingBytes(config));
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
     float *to =
@@ -477,7 +476,8 @@ LLAMAC_DEVICE void attentionSplit(int rows, const AttentionArgs &args,
   constexpr int tiles = attentionTiles(config);
   LLAMAC_SHARED_DYNAMIC(stages);
   const KvCache<config.kv> cache{
-      static_cast<uint16_t *>(const_cast<void *>(args.pool)), args.pageTable};
+      static_cast<unsigned char *>(const_cast<void *>(args.pool)),
+      args.pageTable};
   int item = blockIdx.x;
   for (int first = 0; first < rows; first += 32) {
     // A lane counts the splits of a row, and those of the rows before it.

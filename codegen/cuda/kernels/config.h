@@ -369,31 +369,58 @@ LLAMAC_CONSTEXPR LaunchShape launchShape(const GemmConfig &config) {
 
 // KV cache and attention
 
-enum class KvFormat : unsigned char { F16, BF16 };
+/// How the cache holds keys and values: as floats of 16 bits, or as blocks of
+/// codes of 8 bits that share a scale.
+enum class KvFormat : unsigned char {
+  F16,
+  BF16,
+  Q8_0, ///< Blocks of kvBlock elements; integers plus 128, scales in bf16.
+  FP8,  ///< A head of a token is a block; E4M3, the scale in f32.
+};
+
+LLAMAC_CONSTEXPR bool hasBlocks(KvFormat format) {
+  return format == KvFormat::Q8_0 || format == KvFormat::FP8;
+}
+
+/// The elements of a block of Q8_0, and those that a thread widens at a time.
+constexpr int kvBlock = 16;
 
 /// The KV cache of one layer: pages of `pageTokens` tokens, numbered by the
 /// page table, i32 [sequences][pagesPerSequence]. A page holds for each kv head
-/// K as [pageTokens][headSize], then V likewise, in 16-bit elements: a lane
-/// reads 16 bytes, 8 elements of one token.
+/// K as [pageTokens][headSize], with blocks followed by their scales, 32-bit
+/// words [pageTokens][kvScaleWords(kv)]; then V likewise. A lane reads 16 bytes
+/// of one token.
 struct KvConfig {
   long kvHeads;
-  long headSize;         ///< A multiple of 8.
+  long headSize;         ///< A multiple of 8, and of kvBlock with blocks.
   long pagesPerSequence; ///< Context / pageTokens, rounded up.
   long pageTokens = 64;  ///< A multiple of keyTile.
   KvFormat format = KvFormat::F16;
 };
 
-/// Elements of K, or of V, of one head in a page.
-LLAMAC_CONSTEXPR long kvPlaneElements(const KvConfig &kv) {
-  return kv.pageTokens * kv.headSize;
+/// The words that scales of a key, or of a value, of one head take: one for two
+/// blocks of Q8_0, the last with a 0 where there is one block, or one of FP8.
+LLAMAC_CONSTEXPR long kvScaleWords(const KvConfig &kv) {
+  return kv.format == KvFormat::Q8_0  ? divideUp(kv.headSize, 2 * kvBlock)
+         : kv.format == KvFormat::FP8 ? 1
+                                      : 0;
 }
 
-LLAMAC_CONSTEXPR long kvPageElements(const KvConfig &kv) {
-  return kv.kvHeads * 2 * kvPlaneElements(kv);
+/// Bytes of a key, or of a value, of one head, its scales left out.
+LLAMAC_CONSTEXPR long kvRowBytes(const KvConfig &kv) {
+  return kv.headSize * (hasBlocks(kv.format) ? 1 : 2);
+}
+
+/// Bytes of K, or of V, of one head in a page: where V and the scales begin.
+LLAMAC_CONSTEXPR long kvScalesOffset(const KvConfig &kv) {
+  return kv.pageTokens * kvRowBytes(kv);
+}
+LLAMAC_CONSTEXPR long kvPlaneBytes(const KvConfig &kv) {
+  return kvScalesOffset(kv) + kv.pageTokens * kvScaleWords(kv) * 4;
 }
 
 LLAMAC_CONSTEXPR long kvPageBytes(const KvConfig &kv) {
-  return kvPageElements(kv) * 2;
+  return kv.kvHeads * 2 * kvPlaneBytes(kv);
 }
 
 /// Query head j reads kv head j / (heads / kvHeads).
@@ -429,10 +456,27 @@ LLAMAC_CONSTEXPR int attentionStride(const AttentionConfig &config) {
   return static_cast<int>(config.kv.headSize / 8 | 1) * 16;
 }
 
-/// Bytes of a tile of keys and the same of values.
+/// Bytes of a tile of keys and the same of values, as 16-bit floats.
+LLAMAC_CONSTEXPR int attentionTileBytes(const AttentionConfig &config,
+                                        int keys = keyTile) {
+  return 2 * keys * attentionStride(config);
+}
+
+/// Bytes that a tile takes as it comes. Of blocks that is 16 bytes of codes and
+/// the word that has their scale for each kvBlock elements.
 LLAMAC_CONSTEXPR int attentionStageBytes(const AttentionConfig &config,
                                          int keys = keyTile) {
-  return 2 * keys * attentionStride(config);
+  return hasBlocks(config.kv.format)
+             ? static_cast<int>(2 * keys * (config.kv.headSize / kvBlock) * 20)
+             : attentionTileBytes(config, keys);
+}
+
+/// Bytes of all tiles: the stages, and ahead of them the one that blocks are
+/// widened into.
+LLAMAC_CONSTEXPR int attentionRingBytes(const AttentionConfig &config,
+                                        int keys = keyTile) {
+  return config.stages * attentionStageBytes(config, keys) +
+         (hasBlocks(config.kv.format) ? attentionTileBytes(config, keys) : 0);
 }
 
 /// Whether attention for many rows has its queries in shared memory: those of
@@ -469,16 +513,16 @@ LLAMAC_CONSTEXPR int attentionRunBytes(const AttentionConfig &config) {
 LLAMAC_CONSTEXPR LaunchShape attentionShape(const AttentionConfig &config,
                                             long blocks) {
   return {blocks, 0, attentionWarps * 32,
-          static_cast<int>(config.stages * attentionStageBytes(
-                                               config, attentionKeys(config)) +
+          static_cast<int>(attentionRingBytes(config, attentionKeys(config)) +
                            attentionWarps * sharedQueryWords(config) * 4)};
 }
 
 /// Whether attention for many rows can go by wgmma: boxes of 64 elements make a
-/// head, and the vectors of a row find room in a block.
+/// head, which the cache holds as they are multiplied, and the vectors of a row
+/// find room in a block.
 LLAMAC_CONSTEXPR bool takesWgmmaAttention(const AttentionConfig &config) {
   return (config.kv.headSize == 64 || config.kv.headSize == 128) &&
-         attentionGroup(config) <= wgmmaRows;
+         !hasBlocks(config.kv.format) && attentionGroup(config) <= wgmmaRows;
 }
 
 constexpr int wgmmaAttentionStages = 4;
@@ -537,7 +581,7 @@ LLAMAC_CONSTEXPR LaunchShape attentionSplitShape(const AttentionConfig &config,
   const long tiles = attentionTiles(config);
   LaunchShape shape{
       blocks, 0, attentionWarps * 32,
-      config.stages * attentionStageBytes(config) +
+      attentionRingBytes(config) +
           static_cast<int>(splitQueryWords(config) * attentionWarps * 4)};
   shape.workspaceBytes =
       config.heads * config.splits * attentionPartialFloats(config) * 4;
@@ -606,6 +650,11 @@ LLAMAC_CONSTEXPR LaunchShape rowwiseShape() { return {1, 1, rowThreads}; }
 /// Each part of `size` of a row of `width` has a block.
 LLAMAC_CONSTEXPR LaunchShape rmsNormShape(long width, long size) {
   return {width / size, 1, rowThreads};
+}
+
+/// Each head of a query, a key and a value has a warp.
+LLAMAC_CONSTEXPR LaunchShape ropeAppendShape(const KvConfig &kv, long heads) {
+  return {divideUp(heads + 2 * kv.kvHeads, rowThreads / 32), 1, rowThreads};
 }
 
 /// Each part of a query, of `querySize`, and of a key and a value, of

@@ -10,7 +10,8 @@
 // walks tiles of keys on tensor cores, m16n8k16 in the cache's format with f32
 // sums. Scores, a running maximum and sum, and the weighted values stay in
 // registers; tiles come through a ring of stages in shared memory, filled by
-// cp.async.
+// cp.async. Blocks of a cache are widened to halves on their way out of it, by
+// the threads that brought them.
 //
 // Heads are multiples of 8. Unless one is a multiple of 16, the depth of an
 // MMA, the last step of the first product has zeros for its upper half, and the
@@ -21,7 +22,7 @@
 #ifndef LLAMAC_CODEGEN_DEVICE_FLASH_CUH
 #define LLAMAC_CODEGEN_DEVICE_FLASH_CUH
 
-#include "llamac/kvcache.cuh"
+#include "llamac/heads.cuh"
 #include "llamac/ptx_sm90.cuh"
 
 namespace llamac::cuda {
@@ -260,15 +261,22 @@ struct WholeBlock {
 template <AttentionConfig config, int tileKeys = keyTile,
           class Team = WholeBlock>
 struct KeyLoader {
+  static constexpr KvConfig kv = config.kv;
+  static constexpr bool widens = hasBlocks(kv.format);
   static constexpr int stride = attentionStride(config);
   /// How far ahead of its copy a tile is asked for.
   static constexpr int aheadTiles = 4;
   /// Tiles whose copies begin ahead of the first that is used. A tile behind
   /// them comes where the one before it was.
   static constexpr int startedTiles =
-      config.stages == 1 ? 1 : config.stages - 1;
+      widens || config.stages == 1 ? config.stages : config.stages - 1;
+  /// Elements of 16 bytes, which a thread copies at a time, and how many there
+  /// are of a key and of a tile.
+  static constexpr int partElements = widens ? kvBlock : 8;
+  static constexpr int rowParts = kv.headSize / partElements;
+  static constexpr int parts = tileKeys * rowParts;
 
-  KvCache<config.kv> cache;
+  KvCache<kv> cache;
   unsigned char *stages;
   int kvHead;
   int sequence;
@@ -278,9 +286,10 @@ struct KeyLoader {
   int lastKept = 0x7fffffff;
 
   LLAMAC_DEVICE int tiles() const { return ceilDiv(end - begin, tileKeys); }
+  /// The keys and values of a tile as they are multiplied; of blocks there is
+  /// one tile at a time.
   LLAMAC_DEVICE unsigned char *keys(int tile) const {
-    return stages +
-           tile % config.stages * attentionStageBytes(config, tileKeys);
+    return widens ? stages : stageOf(tile);
   }
   LLAMAC_DEVICE unsigned char *values(int tile) const {
     return keys(tile) + tileKeys * stride;
@@ -290,27 +299,61 @@ struct KeyLoader {
   /// Tokens at and after `end` are zero: the cache is uninitialised there. So
   /// are those ahead of `firstSeen`, which may be NaN.
   LLAMAC_DEVICE void start(int tile) {
-    constexpr int parts = config.kv.headSize / 8;
     const int first = begin + tile * tileKeys;
     if (first < end) {
-      const uint16_t *from = cache.key(sequence, first, kvHead);
-#pragma unroll 4
-      for (int i = threadIdx.x; i < tileKeys * parts;
-           i += attentionWarps * 32) {
-        const int token = i / parts, part = i % parts;
-        if (first + token > lastKept && first + token < end)
-          continue; // Another thread puts it there.
+      const CachedKey from = cache.key(sequence, first, kvHead);
+      forEachPart(tile, [&](int i, int token, int part) {
         const bool isAhead = config.window != 0 && first + token < firstSeen;
-        const uint32_t valid = first + token < end && !isAhead ? 16 : 0;
-        const uint16_t *key =
-            from + (valid ? token * config.kv.headSize + part * 8 : 0);
-        const int at = token * stride + part * 16;
-        cpAsync<16>(keys(tile) + at, key, valid);
-        cpAsync<16>(values(tile) + at, key + kvPlaneElements(config.kv), valid);
-      }
+        const bool isThere = first + token < end && !isAhead;
+        const unsigned char *codes =
+            from.codes +
+            (isThere ? token * int(kvRowBytes(kv)) + part * 16 : 0);
+        const uint32_t valid = isThere ? 16 : 0;
+        if constexpr (widens) {
+          unsigned char *const to = stageOf(tile) + i * 16;
+          cpAsync<16>(to, codes, valid);
+          cpAsync<16>(to + parts * 16, codes + kvPlaneBytes(kv), valid);
+          const unsigned char *scale =
+              from.scales + (isThere ? scaleNumber(token, part) * 4 : 0);
+          unsigned char *const word = scaleWord(tile, i);
+          cpAsync<4>(word, scale, valid / 4);
+          cpAsync<4>(word + parts * 4, scale + kvPlaneBytes(kv), valid / 4);
+        } else {
+          const int at = token * stride + part * 16;
+          cpAsync<16>(keys(tile) + at, codes, valid);
+          cpAsync<16>(values(tile) + at, codes + kvPlaneBytes(kv), valid);
+        }
+      });
     }
     cpAsyncCommit();
     askAhead(tile + aheadTiles);
+  }
+
+  /// Widens what the thread has copied of a tile.
+  LLAMAC_DEVICE void widen(int tile) const {
+    forEachPart(tile, [&](int i, int token, int part) {
+#pragma unroll
+      for (int plane = 0; plane < 2; ++plane) {
+        const auto codes =
+            vectorAt<const Words4>(stageOf(tile) + (plane * parts + i) * 16);
+        const float scale = kvScaleOf<kv.format>(
+            vectorAt<const uint32_t>(scaleWord(tile, plane * parts + i)), part);
+        unsigned char *const to =
+            keys(tile) + plane * tileKeys * stride + token * stride + part * 32;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Words4 wide;
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const Words2 four =
+                widenedCodes<kv.format>(codes[2 * half + j], scale);
+            wide[2 * j] = four[0];
+            wide[2 * j + 1] = four[1];
+          }
+          vectorAt<Words4>(to + 16 * half) = wide;
+        }
+      }
+    });
   }
 
   /// Asks L2 for a tile, where a GPU can.
@@ -318,10 +361,16 @@ struct KeyLoader {
 #if LLAMAC_HAS_SM90
     const int first = begin + tile * tileKeys;
     if (first < end && warpIndex() == 0 && electLane()) {
-      constexpr uint32_t bytes = tileKeys * config.kv.headSize * 2;
-      const uint16_t *keys = cache.key(sequence, first, kvHead);
-      bulkPrefetch(keys, bytes);
-      bulkPrefetch(keys + kvPlaneElements(config.kv), bytes);
+      constexpr uint32_t bytes = tileKeys * kvRowBytes(kv);
+      constexpr uint32_t scaleBytes = tileKeys * kvScaleWords(kv) * 4;
+      const CachedKey key = cache.key(sequence, first, kvHead);
+#pragma unroll
+      for (int plane = 0; plane < 2; ++plane) {
+        const CachedKey of = key.after(plane * kvPlaneBytes(kv));
+        bulkPrefetch(of.codes, bytes);
+        if constexpr (widens)
+          bulkPrefetch(of.scales, scaleBytes);
+      }
     }
 #endif
   }
@@ -342,7 +391,18 @@ struct KeyLoader {
   template <class Body, class Complete>
   LLAMAC_DEVICE void forEachTile(const Body &body, const Complete &complete) {
     const int count = tiles();
-    if constexpr (config.stages == 1) {
+    if constexpr (widens) {
+      for (int tile = 0; tile < count; ++tile) {
+        cpAsyncWait<config.stages - 1>();
+        widen(tile);
+        complete(tile);
+        start(tile + config.stages);
+        Team::sync();
+        body(tile);
+        Team::sync();
+      }
+      cpAsyncWait<0>();
+    } else if constexpr (config.stages == 1) {
       for (int tile = 0; tile < count; ++tile) {
         cpAsyncWait<0>();
         complete(tile);
@@ -366,6 +426,39 @@ struct KeyLoader {
   }
   template <class Body> LLAMAC_DEVICE void forEachTile(const Body &body) {
     forEachTile(body, [](int) {});
+  }
+
+private:
+  LLAMAC_DEVICE unsigned char *stageOf(int tile) const {
+    return stages + (widens ? attentionTileBytes(config, tileKeys) : 0) +
+           tile % config.stages * attentionStageBytes(config, tileKeys);
+  }
+
+  /// The word that has the scale of part `i` of the keys, then of the values,
+  /// behind all codes.
+  LLAMAC_DEVICE unsigned char *scaleWord(int tile, int i) const {
+    return stageOf(tile) + 2 * parts * 16 + i * 4;
+  }
+  /// The number of the word with a part's scale among those of its tile.
+  static LLAMAC_DEVICE int scaleNumber(int token, int part) {
+    return kv.format == KvFormat::FP8
+               ? token
+               : token * int(kvScaleWords(kv)) + part / 2;
+  }
+
+  /// Calls body(i, token, part) for the parts of a tile that the thread copies,
+  /// but not for a key that another thread puts there.
+  template <class Body>
+  LLAMAC_DEVICE void forEachPart(int tile, const Body &body) const {
+    const int first = begin + tile * tileKeys;
+    // More would leave registers for fewer blocks.
+    constexpr int atOnce = widens ? 2 : 4;
+#pragma unroll atOnce
+    for (int i = threadIdx.x; i < parts; i += attentionWarps * 32) {
+      const int token = i / rowParts;
+      if (first + token <= lastKept || first + token >= end)
+        body(i, token, i % rowParts);
+    }
   }
 };
 

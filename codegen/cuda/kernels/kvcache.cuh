@@ -19,7 +19,8 @@
 
 namespace llamac::cuda {
 
-/// Two neighbouring elements as the cache, or a tensor core, has them.
+/// Two neighbouring elements as tensor cores take what a cache of `format` has:
+/// in bf16 or, of blocks too, in f16.
 template <KvFormat format>
 LLAMAC_DEVICE uint32_t packKv(float low, float high) {
   if constexpr (format == KvFormat::BF16)
@@ -28,7 +29,7 @@ LLAMAC_DEVICE uint32_t packKv(float low, float high) {
     return packHalf(low, high);
 }
 
-/// d += a * b in the cache's format.
+/// d += a * b of such elements.
 template <KvFormat format>
 LLAMAC_DEVICE void mmaKv(float (&d)[4], const uint32_t (&a)[4],
                          const uint32_t (&b)[2]) {
@@ -38,17 +39,30 @@ LLAMAC_DEVICE void mmaKv(float (&d)[4], const uint32_t (&a)[4],
     mmaHalf(d, a, b);
 }
 
+/// A key in the cache, [headSize], and its scales, words
+/// [kvScaleWords(kv)]; those of its value lie kvPlaneBytes(kv) further.
+struct CachedKey {
+  unsigned char *codes;
+  unsigned char *scales;
+
+  LLAMAC_DEVICE CachedKey after(long bytes) const {
+    return {codes + bytes, scales + bytes};
+  }
+};
+
 template <KvConfig kv> struct KvCache {
-  uint16_t *pool;
+  unsigned char *pool;
   const int *pageTable; ///< [sequences][pagesPerSequence].
 
-  /// The key of `token` of `sequence`, [headSize]; its value lies
-  /// kvPlaneElements(kv) further.
-  LLAMAC_DEVICE uint16_t *key(long sequence, long token, long kvHead) const {
+  /// The key of `token` of `sequence`.
+  LLAMAC_DEVICE CachedKey key(long sequence, long token, long kvHead) const {
     const long page =
         pageTable[sequence * kv.pagesPerSequence + token / kv.pageTokens];
-    return pool + page * kvPageElements(kv) + kvHead * 2 * kvPlaneElements(kv) +
-           token % kv.pageTokens * kv.headSize;
+    unsigned char *const keys =
+        pool + page * kvPageBytes(kv) + kvHead * 2 * kvPlaneBytes(kv);
+    const long inPage = token % kv.pageTokens;
+    return {keys + inPage * kvRowBytes(kv),
+            keys + kvScalesOffset(kv) + inPage * kvScaleWords(kv) * 4};
   }
 };
 
@@ -92,8 +106,10 @@ LLAMAC_DEVICE F32x2 withBiasRotated(QkvPart part, long column, F32x2 acc,
 
 /// Takes the query, key and value of a layer, adds their biases if they have
 /// some: the rotated query goes to `out`, rows of `width`; the rotated key and
-/// the value go to their page.
+/// the value go to their page, which has no blocks: a pair is less than one.
 template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
+  static_assert(!hasBlocks(kv.format));
+
   QkvPart part;
   AppendArgs to;
   float *out;
@@ -106,39 +122,16 @@ template <KvConfig kv, long width, bool biased = false> struct QkvEpilogue {
       store2(out + row * width + column, acc);
       return;
     }
-    const KvCache<kv> cache{static_cast<uint16_t *>(to.pool), to.pageTable};
-    uint16_t *at =
-        cache.key(to.sequences[row], to.positions[row], column / kv.headSize) +
-        (part == QkvPart::Value ? kvPlaneElements(kv) : 0) +
-        column % kv.headSize;
-    *reinterpret_cast<uint32_t *>(at) = packKv<kv.format>(acc.x, acc.y);
+    const KvCache<kv> cache{static_cast<unsigned char *>(to.pool),
+                            to.pageTable};
+    unsigned char *const at =
+        cache.key(to.sequences[row], to.positions[row], column / kv.headSize)
+            .codes +
+        (part == QkvPart::Value ? kvPlaneBytes(kv) : 0) +
+        column % kv.headSize * 2;
+    vectorAt<uint32_t>(at) = packKv<kv.format>(acc.x, acc.y);
   }
 };
-
-/// Rotates query and key, and appends key and value, from query [rows][width],
-/// key and value [rows][kvHeads * headSize] in memory. A launch of
-/// pointwiseShape() of all three.
-template <KvConfig kv, long width>
-LLAMAC_DEVICE void ropeAppend(const float *query, const float *key,
-                              const float *value, const AppendArgs &to,
-                              float *out) {
-  constexpr long kvWidth = kv.kvHeads * kv.headSize;
-  const long row = blockIdx.y;
-  long column = 2 * (blockIdx.x * long(rowThreads) + threadIdx.x);
-  QkvEpilogue<kv, width> epilogue{QkvPart::Query, to, out};
-  const float *from = query + row * width;
-  if (column >= width) {
-    column -= width;
-    const bool isValue = column >= kvWidth;
-    if (isValue)
-      column -= kvWidth;
-    if (column >= kvWidth)
-      return;
-    epilogue.part = isValue ? QkvPart::Value : QkvPart::Key;
-    from = (isValue ? value : key) + row * kvWidth;
-  }
-  epilogue(row, column, load2(from + column));
-}
 
 } // namespace llamac::cuda
 

@@ -86,7 +86,7 @@ struct StoreWords {
 
 /// The results of a product of query, key and value are words, one behind the
 /// other: the query, of `width`, the key and the value. Query and key are
-/// rotated, unless whoever reads them does that (HeadNorms).
+/// rotated, unless whoever reads them does that (RotatesHeads).
 template <KvConfig kv, long width, bool rotates = true, bool biased = false>
 struct QkvWords {
   QkvPart part;
@@ -272,7 +272,7 @@ public:
     syncThreads(); // The area's former contents have been read.
     if (warpIndex() < attentionWarps) {
       const KvCache<attention.kv> cache{
-          static_cast<uint16_t *>(const_cast<void *>(pool)), pageTable};
+          static_cast<unsigned char *>(const_cast<void *>(pool)), pageTable};
 #pragma unroll 1
       for (int item = blockIdx.x; item < splits * tiles; item += gridDim.x) {
         const int tile = item % tiles;

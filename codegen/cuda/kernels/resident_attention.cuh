@@ -26,36 +26,22 @@ namespace llamac::cuda {
 
 /// Queries and keys are words as QkvWords rotates them.
 struct AreRotated {
-  static constexpr bool normalises = false;
+  static constexpr bool changes = false;
 };
 
-/// The threads that read a head normalise it, then rotate it, in the order of
-/// norm_rope.cuh.
-struct HeadNorms {
-  static constexpr bool normalises = true;
-  const float *queryGain; ///< [headSize].
-  const float *keyGain;
-  float eps;
+/// The threads that read a head normalise it, if it has a norm, then rotate it.
+template <class Norms> struct RotatesHeads {
+  static constexpr bool changes = true;
+  Norms norms;
   const float *cosSin;
 
   /// Head `x`, by a warp.
-  template <int size>
-  LLAMAC_DEVICE void apply(float *x, const float *gain) const {
-    constexpr int parts = ceilDiv(size, 64);
-    F32x2 pairs[parts];
-    float total = 0;
-#pragma unroll
-    for (int i = 0; i < parts; ++i) {
-      const int d = 64 * i + 2 * static_cast<int>(laneIndex());
-      pairs[i] = d < size ? load2(x + d) : F32x2{0, 0};
-      total += totalAcrossLanes<1>({dot(pairs[i], pairs[i], 0)});
-    }
-    const F32x2 scale = splat(normScale<size>(total, eps));
-#pragma unroll
-    for (int i = 0; i < parts; ++i)
-      if (const int d = 64 * i + 2 * static_cast<int>(laneIndex()); d < size)
-        store2(x + d,
-               rotated(pairs[i] * scale * load2(gain + d), load2(cosSin + d)));
+  template <int size> LLAMAC_DEVICE void apply(float *x, bool isKey) const {
+    HeadPairs<size> head;
+    head.load(x);
+    norms.apply(head, isKey);
+    head.rotate(cosSin);
+    head.store(x);
   }
 };
 
@@ -72,7 +58,7 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
   const KvCache<config.kv> &cache;
   const RowSplit &of;
   const uint32_t *qkv; ///< Laid out as in QkvWords.
-  const Heads &norms;
+  const Heads &changes;
   WordRow out;
   uint32_t *partials; ///< [splits][heads][partial].
   float *shared;      ///< residentQueryFloats(config).
@@ -81,9 +67,9 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
 
   LLAMAC_DEVICE SplitInWords(const KvCache<config.kv> &cache,
                              const RowSplit &of, const uint32_t *qkv,
-                             const Heads &norms, WordRow out,
+                             const Heads &changes, WordRow out,
                              uint32_t *partials, float *shared)
-      : cache(cache), of(of), qkv(qkv), norms(norms), out(out),
+      : cache(cache), of(of), qkv(qkv), changes(changes), out(out),
         partials(partials), shared(shared),
         firstHead(of.kvHead * group + of.headTile * warpVectors),
         heads(minOf<int>(group - of.headTile * warpVectors, warpVectors)) {}
@@ -112,12 +98,11 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
       vectorAt<Vec<float, 4>>(shared + 4 * i) = values[0];
     }
     sync();
-    if constexpr (Heads::normalises) {
+    if constexpr (Heads::changes) {
       // The key follows the queries.
       const int vectors = heads + (hasKey() ? 1 : 0);
       for (int i = warpIndex(); i < vectors; i += attentionWarps)
-        norms.template apply<head>(shared + i * head,
-                                   i < heads ? norms.queryGain : norms.keyGain);
+        changes.template apply<head>(shared + i * head, i == heads);
       sync();
     }
   }
@@ -128,6 +113,20 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
   /// Puts the row's key and value into the tile of keys, and appends them.
   LLAMAC_DEVICE void bringKey(unsigned char *keyRow,
                               unsigned char *valueRow) const {
+    const CachedKey key = cache.key(of.sequence, of.position, of.kvHead);
+    if constexpr (hasBlocks(config.kv.format)) {
+      // A warp has the key, another the value.
+      const int plane = warpIndex();
+      if (plane >= 2)
+        return;
+      HeadPairs<head> pairs;
+      pairs.load(ownKey() + plane * head);
+      const HeadBlocks<config.kv> blocks(pairs);
+      blocks.widen(plane == 0 ? keyRow : valueRow);
+      if (of.headTile == 0)
+        blocks.store(key.after(plane * kvPlaneBytes(config.kv)));
+      return;
+    }
     for (int i = threadIdx.x; i < head; i += team) {
       // Pairs of the key, then those of the value.
       const bool isValue = i >= head / 2;
@@ -136,9 +135,8 @@ template <AttentionConfig config, class Heads> struct SplitInWords {
       const uint32_t packed = packKv<config.kv.format>(pair.x, pair.y);
       vectorAt<uint32_t>((isValue ? valueRow : keyRow) + 2 * d) = packed;
       if (of.headTile == 0)
-        vectorAt<uint32_t>(cache.key(of.sequence, of.position, of.kvHead) +
-                           (isValue ? kvPlaneElements(config.kv) : 0) + d) =
-            packed;
+        vectorAt<uint32_t>(key.codes + (isValue ? kvPlaneBytes(config.kv) : 0) +
+                           2 * d) = packed;
     }
   }
 

@@ -158,7 +158,7 @@ LLAMAC_CONSTEXPR long residentInputBytes(const StreamConfig &stream) {
 /// Bytes of the area that attention takes: tiles, queries of a tile with the
 /// row's own key and value, and the partial results of a head.
 LLAMAC_CONSTEXPR long residentTileBytes(const AttentionConfig &config) {
-  return config.stages * attentionStageBytes(config) +
+  return attentionRingBytes(config) +
          attentionWarps * splitQueryWords(config) * 4;
 }
 LLAMAC_CONSTEXPR long residentQueryFloats(const AttentionConfig &config) {

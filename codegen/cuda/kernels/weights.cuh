@@ -49,6 +49,24 @@ LLAMAC_DEVICE Words2 e4m3ToHalvesByBits(uint32_t word) {
   return {e4m3ToHalf2ByBits(apart), e4m3ToHalf2ByBits(apart >> 8)};
 }
 
+/// The four E4M3 elements of `word` as pairs of halves.
+LLAMAC_DEVICE Words2 e4m3ToHalves(uint32_t word) {
+#if LLAMAC_HAS_SM89
+  return {e4m3x2ToHalf2(word), e4m3x2ToHalf2(word >> 16)};
+#else
+  return e4m3ToHalvesByBits(word);
+#endif
+}
+
+/// The four bytes of `word`, less 128 each, as pairs of halves.
+LLAMAC_DEVICE Words2 bytesToHalves(uint32_t word) {
+  // 1024 + byte; less 1024 + 128.
+  constexpr uint32_t one = 0x3c003c00u;
+  constexpr uint32_t unit = 0x64646464u, less = 0xe480e480u;
+  return {fmaHalf2(prmt(word, unit, 0x4140u), one, less),
+          fmaHalf2(prmt(word, unit, 0x4342u), one, less)};
+}
+
 /// Four bytes, each the value of IQ4 at one of the places in the lower half of
 /// `places`, plus 128.
 LLAMAC_DEVICE uint32_t iq4Bytes(uint32_t places) {
@@ -274,15 +292,9 @@ constexpr uint32_t andOr = (0xf0 & 0xcc) | 0xaa;
 template <WeightFormat format>
 LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
   constexpr FormatInfo info = infoOf(format);
-  constexpr uint32_t one = 0x3c003c00u;
   const int eight = four / 2;
   if constexpr (info.elements == ElementCoding::E4M3) {
-    const uint32_t word = share.low[four];
-#if LLAMAC_HAS_SM89
-    return {e4m3x2ToHalf2(word), e4m3x2ToHalf2(word >> 16)};
-#else
-    return e4m3ToHalvesByBits(word);
-#endif
+    return e4m3ToHalves(share.low[four]);
   } else if constexpr (info.elements == ElementCoding::E2M1) {
     // Its bits, where those of a half are, make it 2^-14 of itself.
     Words2 result;
@@ -297,15 +309,11 @@ LLAMAC_DEVICE Words2 fourAsHalf(const ShareValues<format> &share, int four) {
     return result;
   } else if constexpr (info.elements == ElementCoding::Iq4 ||
                        info.lowBits == 8) {
-    uint32_t bytes;
     if constexpr (info.lowBits == 8)
-      bytes = share.low[four];
+      return bytesToHalves(share.low[four]);
     else
-      bytes = iq4Bytes(four % 2 ? share.low[eight] >> 16 : share.low[eight]);
-    // 1024 + byte; less 1024 + 128.
-    constexpr uint32_t unit = 0x64646464u, less = 0xe480e480u;
-    return {fmaHalf2(prmt(bytes, unit, 0x4140u), one, less),
-            fmaHalf2(prmt(bytes, unit, 0x4342u), one, less)};
+      return bytesToHalves(
+          iq4Bytes(four % 2 ? share.low[eight] >> 16 : share.low[eight]));
   } else {
     const uint32_t all = info.lowBits == 2 ? share.low[0] >> 8 * eight
                                            : share.low[eight] >> four % 2 * 8;

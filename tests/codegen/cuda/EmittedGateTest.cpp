@@ -27,6 +27,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 
 namespace llamac {
 namespace {
@@ -39,12 +41,19 @@ struct GateCase {
   /// A pass that the kernels are made without.
   const char *withoutPass = nullptr;
   schema::Overlap overlap = schema::Overlap::FromStart;
+  /// The format of the cache; of others than f16, kernels that know it alone.
+  const char *cache = "f16";
+
+  bool takes(const std::string &kernel) const {
+    return std::string_view(cache) == "f16" ||
+           kernel.starts_with("attention_") || kernel.starts_with("rope_");
+  }
 };
 
 void PrintTo(const GateCase &gate, std::ostream *out) {
   *out << gate.shape << " " << gate.weights << " " << gate.architecture << " "
        << (gate.withoutPass ? gate.withoutPass : "") << " "
-       << schema::EnumNameOverlap(gate.overlap);
+       << schema::EnumNameOverlap(gate.overlap) << " " << gate.cache;
 }
 
 class EmittedGateTest : public testing::TestWithParam<GateCase> {};
@@ -78,10 +87,12 @@ TEST_P(EmittedGateTest, EveryKernelCompilesWithoutSpilling) {
   if (!logs.ok())
     LLAMAC_SKIP(logs.status().message());
   const EmittedModel model(gate.shape, gate.architecture, gate.weights,
-                           gate.withoutPass);
+                           gate.withoutPass, "off", gate.cache);
   const std::vector<std::string> kernels = model.kernels();
   ASSERT_GT(kernels.size(), 20u);
   for (const std::string &kernel : kernels) {
+    if (!gate.takes(kernel))
+      continue;
     SCOPED_TRACE(kernel);
     const auto log = logs->compile(
         cudaSource(kernel, withOverlap(model.source(kernel), gate.overlap)),
@@ -106,7 +117,9 @@ std::vector<GateCase> cases() {
             {"llama-3.2-1b", "q4_0", "sm_90a", WantsSass::Yes, nullptr,
              schema::Overlap::AfterWait},
             {"gemma-3-1b", "keep", "sm_90a", WantsSass::Yes},
-            {"qwen2.5-1.5b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"}};
+            {"qwen2.5-1.5b", "keep", "sm_80", WantsSass::Yes, "fuse-norm"},
+            {"llama-3.2-1b", "keep", "sm_80", WantsSass::Yes, nullptr,
+             schema::Overlap::FromStart, "q8_0"}};
   constexpr WantsSass sass = WantsSass::Yes;
   std::vector<GateCase> all;
   for (const GpuSpec &gpu : gpuSpecs()) {
@@ -116,6 +129,10 @@ std::vector<GateCase> cases() {
       all.push_back({shape, "keep", gpu.name, sass});
     for (const char *weights : {"q8_0", "q4_0", "mxfp8"})
       all.push_back({"llama-3.2-1b", weights, gpu.name, sass});
+    for (const char *cache : {"q8_0", "fp8"})
+      for (const char *shape : {"llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b"})
+        all.push_back({shape, "keep", gpu.name, sass, nullptr,
+                       schema::Overlap::FromStart, cache});
     // The largest tiles of unpacked weights.
     if (gpu.tier == KernelTier::Sm90)
       all.push_back({"llama-3.1-8b", "q8_0", gpu.name, sass});
@@ -134,8 +151,8 @@ std::vector<GateCase> cases() {
   return all;
 }
 
-/// A shape of the tests' inputs, and --weights.
-using ResidentCase = std::pair<const char *, const char *>;
+/// A shape of the tests' inputs, --weights and --kv-type.
+using ResidentCase = std::tuple<const char *, const char *, const char *>;
 class ResidentGateTest : public testing::TestWithParam<ResidentCase> {};
 
 TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
@@ -143,8 +160,8 @@ TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
   if (!logs.ok())
     LLAMAC_SKIP(logs.status().message());
   constexpr const char *gpu = "sm_90a", *kernel = "resident_step";
-  const auto [shape, weights] = GetParam();
-  const EmittedModel model(shape, gpu, weights, nullptr, "on");
+  const auto [shape, weights, cache] = GetParam();
+  const EmittedModel model(shape, gpu, weights, nullptr, "on", cache);
   const std::string source = model.source(kernel);
   const auto log =
       logs->compile(cudaSource(kernel, source), gpu, {}, WantsSass::Yes);
@@ -159,19 +176,21 @@ TEST_P(ResidentGateTest, AStepIsOneKernelWithoutSpilling) {
 }
 
 std::vector<ResidentCase> residentCases() {
-  std::vector<ResidentCase> cases{{"llama-3.1-8b", "q4_0"},
-                                  {"qwen3-0.6b", "keep"}};
+  std::vector<ResidentCase> cases{{"llama-3.1-8b", "q4_0", "f16"},
+                                  {"qwen3-0.6b", "keep", "f16"}};
   if (isExhaustive()) {
-    cases.emplace_back("llama-3.2-1b", "keep");
-    cases.emplace_back("llama-3.1-8b", "keep");
+    cases.emplace_back("llama-3.2-1b", "keep", "f16");
+    cases.emplace_back("llama-3.1-8b", "keep", "f16");
+    cases.emplace_back("llama-3.1-8b", "keep", "fp8");
+    cases.emplace_back("llama-3.2-1b", "q4_0", "q8_0");
     for (const char *shape :
          {"llama-3.1-70b", "llama-2-7b", "smollm2-135m", "qwen2.5-1.5b"})
       for (const char *weights : {"keep", "q4_0"})
-        cases.emplace_back(shape, weights);
+        cases.emplace_back(shape, weights, "f16");
     for (const char *weights : {"q8_0", "mxfp8"})
-      cases.emplace_back("llama-3.1-8b", weights);
-    cases.emplace_back("llama-3.2-1b", "q4_0");
-    cases.emplace_back("qwen3-0.6b", "q8_0");
+      cases.emplace_back("llama-3.1-8b", weights, "f16");
+    cases.emplace_back("llama-3.2-1b", "q4_0", "f16");
+    cases.emplace_back("qwen3-0.6b", "q8_0", "f16");
   }
   return cases;
 }

@@ -22,7 +22,7 @@ namespace llamac {
 
 EmittedModel::EmittedModel(const std::string &shape, const std::string &gpu,
                            const std::string &weights, const char *withoutPass,
-                           const char *residentStep) {
+                           const char *residentStep, const char *cache) {
   const std::filesystem::path model =
       std::filesystem::path(LLAMAC_SHAPES) / shape;
   auto opened = openConfig(
@@ -36,6 +36,7 @@ EmittedModel::EmittedModel(const std::string &shape, const std::string &gpu,
   options.gpu = gpu;
   options.weightFormat = weights;
   options.residentStep = residentStep;
+  options.kvFormat = cache;
   if (withoutPass)
     options.skipPasses = {withoutPass};
   auto created = Compilation::create(*checkpoint, options);

@@ -20,11 +20,12 @@ namespace llamac {
 class EmittedModel {
 public:
   /// `shape` is a folder of tests/compiler/Inputs/shapes; `withoutPass` is left
-  /// out of the pipeline; `residentStep` as CompileOptions has it.
+  /// out of the pipeline; `residentStep` and `cache`, the format
+  /// of the cache, are as CompileOptions has them.
   EmittedModel(const std::string &shape, const std::string &gpu,
                const std::string &weights = "keep",
                const char *withoutPass = nullptr,
-               const char *residentStep = "off");
+               const char *residentStep = "off", const char *cache = "f16");
 
   mlir::ModuleOp module() const { return compilation->module(); }
   /// The names of all kernels, in order.

@@ -36,19 +36,21 @@ protected:
       pageTable[page] = static_cast<int>((page * 7 + 3) % pages);
   }
 
-  /// Where element d of a key of the cache is.
+  /// Where element 0 of a key of the cache is, in elements of the pool; its
+  /// value is plane() further.
   int64_t keyAt(int64_t sequence, int64_t token, int64_t kvHead) const {
     const KvConfig &kv = config.kv;
     const int64_t page =
         pageTable[sequence * kv.pagesPerSequence + token / kv.pageTokens];
-    return page * kvPageElements(kv) + kvHead * 2 * kvPlaneElements(kv) +
+    return page * kvPageBytes(kv) / 2 + kvHead * 2 * plane() +
            token % kv.pageTokens * kv.headSize;
   }
+  int64_t plane() const { return kvPlaneBytes(config.kv) / 2; }
 
   /// Fills the keys and values that `queries` see; the rest is NaN.
   std::vector<uint16_t> cache(const std::vector<Query> &queries) {
     const KvConfig &kv = config.kv;
-    std::vector<uint16_t> pool(pageTable.size() * kvPageElements(kv), 0xffff);
+    std::vector<uint16_t> pool(pageTable.size() * kvPageBytes(kv) / 2, 0xffff);
     int last[sequences] = {-1, -1, -1};
     for (const Query &query : queries)
       last[query.sequence] = std::max(last[query.sequence], query.position);
@@ -60,7 +62,7 @@ protected:
           const int64_t at = keyAt(sequence, token, head);
           for (int64_t d = 0; d < kv.headSize; ++d) {
             pool[at + d] = kvBits(kv.format, key[d]);
-            pool[at + kvPlaneElements(kv) + d] = kvBits(kv.format, value[d]);
+            pool[at + plane() + d] = kvBits(kv.format, value[d]);
           }
         }
     return pool;
@@ -131,8 +133,7 @@ protected:
           const double weight = std::exp2(score);
           total += weight;
           for (int64_t d = 0; d < kv.headSize; ++d) {
-            const double value =
-                kvValue(kv.format, pool[at + kvPlaneElements(kv) + d]);
+            const double value = kvValue(kv.format, pool[at + plane() + d]);
             sums[d] += weight * value;
             largest = std::max(largest, std::abs(value));
           }

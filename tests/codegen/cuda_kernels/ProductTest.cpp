@@ -355,8 +355,8 @@ TEST_P(ProductTest, TurnsAndAppends) {
       const int64_t page =
           pageTable[owners[r] * kv.pagesPerSequence + positions[r] / 64];
       for (int64_t n = 0; n < kvWidth; n += 2) {
-        const uint16_t *at = pool.as<uint16_t>() + page * kvPageElements(kv) +
-                             n / head * 2 * kvPlaneElements(kv) +
+        const uint16_t *at = pool.as<uint16_t>() + page * kvPageBytes(kv) / 2 +
+                             n / head * kvPlaneBytes(kv) +
                              positions[r] % 64 * head + n % head;
         double pair[2];
         const double error = rotated(wk, n, pair);
@@ -365,7 +365,7 @@ TEST_P(ProductTest, TurnsAndAppends) {
                       error + kvUnit(kv.format) * std::abs(pair[i]) + 1e-6)
               << "key, row " << r << " output " << n + i;
           const Sum value = product(wv, n + i, normal);
-          ASSERT_NEAR(kvValue(kv.format, at[kvPlaneElements(kv) + i]),
+          ASSERT_NEAR(kvValue(kv.format, at[kvPlaneBytes(kv) / 2 + i]),
                       value.value,
                       2 * family.tolerance * value.magnitude +
                           kvUnit(kv.format) * std::abs(value.value) + 1e-6)

@@ -123,6 +123,18 @@ static std::string qkvText(const Program &program, const std::string &name) {
   std::string types = rowsText(program.inputs[0].width);
   for (const StoredWeight &weight : program.weights)
     absl::StrAppend(&types, ", ", typeText(weight));
+  if (program.model.apart) {
+    const std::string rows =
+        absl::StrCat(rowsText(program.model.queryWidth()), ", ",
+                     rowsText(program.model.kvWidth()), ", ",
+                     rowsText(program.model.kvWidth()));
+    return absl::StrCat(
+        "  %query, %key, %value = kernel.qkv_products %x, %wq, %wk, %wv : (",
+        types, ") -> (", rows, ") loc(\"", name,
+        "\")\n  %q, %newKv = kernel.rope_append %query, %key, %value, %table "
+        "into %kv at %positions, %sequences : (",
+        rows, appendTypes(program.model), " loc(\"", name, "_append\")\n");
+  }
   const bool norm = program.weights.size() > 3;
   const bool biased = program.weights.size() > 4;
   return absl::StrCat("  %q, %newKv = kernel.qkv %x, %wq, %wk, %wv",
@@ -707,13 +719,17 @@ void addAttentionCases(std::vector<OpCase> &cases) {
       {"windowed_h24", 3, 1, 24, 320, CacheFormat::F16, 2},
       {"windowed_q8", 4, 2, 32, 640, CacheFormat::Q8_0, 130},
       {"q8_h32", 4, 2, 32, 640, CacheFormat::Q8_0},
+      {"q8_h48", 3, 1, 48, 640, CacheFormat::Q8_0, 0, 1, /*apart=*/true},
+      {"fp8_h128", 1, 1, 128, 640, CacheFormat::FP8, 70, 1, /*apart=*/true},
   };
+  const Model &q8 = models[11], &q8Apart = models[12], &fp8 = models[13];
   std::vector<std::shared_ptr<Program>> programs;
   for (const Model &model : models) {
     programs.push_back(exactProgram(model));
     addExactAttention(cases, programs.back());
   }
-  for (const auto &program : {programs[0], programs.back()}) {
+  for (const auto &program :
+       {programs[0], programs[11], programs[12], programs[13]}) {
     addLongAttention(cases, program);
     addNanRow(cases, program);
   }
@@ -731,7 +747,9 @@ void addAttentionCases(std::vector<OpCase> &cases) {
   addAppends(cases, apart, /*norm=*/4);
   // Heads that are no whole vectors, and blocks of a cache in 8 bits.
   addAppends(cases, models[5], /*norm=*/1);
-  addAppends(cases, models[11], /*norm=*/1);
+  addAppends(cases, q8, /*norm=*/1);
+  addAppends(cases, q8Apart, /*norm=*/1);
+  addAppends(cases, fp8, /*norm=*/1);
   addQkvProducts(cases);
 }
 

@@ -126,7 +126,12 @@ static std::map<std::string, MadePlan::Places> takeInputs(ModuleOp module) {
 // The plan
 //===----------------------------------------------------------------------===//
 
-static std::string nameOf(CacheFormat format) {
+/// Where a target has no such cache for a model's programs, they run in f16.
+static std::string cacheName(const Model &model, bool isCpu) {
+  const CacheFormat format = model.cache;
+  if (isCpu ? format == CacheFormat::FP8
+            : format == CacheFormat::Q8_0 && !model.apart)
+    return "f16";
   switch (format) {
   case CacheFormat::F16:
     return "f16";
@@ -134,6 +139,8 @@ static std::string nameOf(CacheFormat format) {
     return "bf16";
   case CacheFormat::Q8_0:
     return "q8_0";
+  case CacheFormat::FP8:
+    return "fp8";
   }
   llvm_unreachable("no other format");
 }
@@ -148,11 +155,7 @@ public:
       : options(std::move(given)), model(model), uses(uses), folder(folder),
         context(createContext(registerTargetsWithInputs)) {
     options.context = model.context;
-    // Only the cpu has a cache in Q8_0; elsewhere its cases run in f16.
-    options.kvFormat =
-        options.target != "cpu" && model.cache == CacheFormat::Q8_0
-            ? "f16"
-            : nameOf(model.cache);
+    options.kvFormat = cacheName(model, options.target == "cpu");
     attr = targetAttr(*context, options);
     backend = createBackend(attr);
     made->path = folder.file(model.name + ".plan");

@@ -144,9 +144,23 @@ ExpectedRow rotated(const ExpectedRow &row, int32_t position,
 // The cache
 //===----------------------------------------------------------------------===//
 
-/// Rounds a block of the cache to 8 bits. Numbers that are known exactly become
-/// those that the cache holds.
-static void roundBlock(Expected *block, int64_t count) {
+/// A number of steps rounded to one that a code of 8 bits stands for: an
+/// integer, or an E4M3; `unit` is the distance of its neighbours.
+static double nearestCode(double place, bool isE4m3, double &unit) {
+  unit = 1;
+  if (isE4m3) {
+    int exponent = 0;
+    std::frexp(place, &exponent); // Below 2^exponent; three bits of fraction.
+    unit = std::ldexp(1.0, std::max(exponent - 1, -6) - 3);
+  }
+  return std::nearbyint(place / unit) * unit;
+}
+
+/// Rounds a block of the cache to 8 bits: integers, or E4M3. Numbers that are
+/// known exactly become those that the cache holds, which are `error` of
+/// themselves off when they are used.
+static void roundBlock(Expected *block, int64_t count, bool isE4m3,
+                       double error) {
   double largest = 0, bound = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (!std::isfinite(block[i].value))
@@ -156,16 +170,20 @@ static void roundBlock(Expected *block, int64_t count) {
   }
   int exponent = 0;
   const double fraction = std::frexp(largest / 127, &exponent);
-  const double step = std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+  const double step =
+      isE4m3 ? largest / 448
+             : std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
   for (int64_t i = 0; i < count; ++i) {
     Expected &number = block[i];
     const double place = step == 0 ? 0 : number.value / step;
-    const double code = std::nearbyint(place);
+    double unit = 0;
+    const double code = nearestCode(place, isE4m3, unit);
     // In fp32 a place near the middle may fall to either side.
-    if (bound == 0 && !(std::abs(place - code) > 0.4999))
-      number = {code * step, roundError * std::abs(number.value)};
+    if (bound == 0 && !(std::abs(place - code) > 0.4999 * unit))
+      number = {code * step, (roundError + error) * std::abs(number.value)};
     else // The step is off by 2^-9 and by the bound over 127.
-      number.bound += step * 0.502 + bound * 0.01;
+      number.bound +=
+          step * unit * 0.502 + bound * 0.01 + error * std::abs(number.value);
   }
 }
 
@@ -174,7 +192,8 @@ void CacheOracle::append(int32_t sequence, ExpectedRow key, ExpectedRow value,
   if (const int64_t block = numerics.cacheBlock(model))
     for (ExpectedRow *row : {&key, &value})
       for (size_t i = 0; i < row->size(); i += block)
-        roundBlock(&(*row)[i], block);
+        roundBlock(&(*row)[i], block, model.cache == CacheFormat::FP8,
+                   numerics.blockError(model));
   else if (!isExact)
     for (ExpectedRow *row : {&key, &value})
       for (Expected &number : *row)

@@ -33,8 +33,10 @@ struct Numerics {
   /// Error of a key or value in the cache.
   double (*cacheError)(const Model &model);
   /// Elements of a head's key or value that the cache rounds together instead,
-  /// to steps of the largest over 127, which is rounded to bf16; 0 for none.
+  /// to steps of the largest over 127, which is rounded to bf16, or to E4M3 of
+  /// the largest over 448; 0 for none.
   int64_t (*cacheBlock)(const Model &model);
+  double (*blockError)(const Model &model); ///< Error of a number of a block.
   /// Error of an element of a query in attention, relative to the largest of
   /// its head.
   double (*queryError)(const Model &model);

@@ -54,14 +54,23 @@ static double softmaxFloor(const Model &model) {
   return model.cache == CacheFormat::BF16 ? 0 : 0x1p-25;
 }
 
-/// Attention rounds queries and softmax weights to the cache's format.
+/// Elements of the cache that share a scale.
+static int64_t cudaCacheBlock(const Model &model) {
+  if (model.cache == CacheFormat::FP8)
+    return model.headSize;
+  return model.cache == CacheFormat::Q8_0 && model.apart ? 16 : 0;
+}
+
+/// Attention widens blocks of the cache to fp16, and rounds queries and softmax
+/// weights to the cache's format.
 OpDeviceRow cudaRow(const std::string &name, PlanRunner runner) {
   return {name,
           {.weightError = cudaWeightError,
            .activationError = cudaActivationError,
            .roundsToInt8 = [](DataType) { return false; },
            .cacheError = cacheRounding,
-           .cacheBlock = [](const Model &) { return int64_t{0}; },
+           .cacheBlock = cudaCacheBlock,
+           .blockError = [](const Model &) { return 0x1p-11; },
            .queryError = [](const Model &) { return 0.0; },
            .softmaxError = cacheRounding,
            .softmaxFloor = softmaxFloor,

@@ -28,7 +28,7 @@
 namespace llamac::conformance {
 
 /// How a cache holds keys and values, where a device can choose; else in fp16.
-enum class CacheFormat { F16, BF16, Q8_0 };
+enum class CacheFormat { F16, BF16, Q8_0, FP8 };
 
 /// Programs share the layout of the cache. Programs of one model are compiled
 /// together.
@@ -42,6 +42,8 @@ struct Model {
   int64_t window = 0; ///< Keys that a row sees, its own included; 0: all.
   int64_t ranks = 1;  ///< Ranks that run its programs, each on all of the
                       ///< inputs.
+  bool apart = false; ///< Whether rows are appended behind their products, as
+                      ///< a device needs it that rounds whole heads.
 
   int64_t queryWidth() const { return heads * headSize; }
   int64_t kvWidth() const { return kvHeads * headSize; }
