@@ -33,8 +33,8 @@ module attributes {kernel.target = #kernel.target<name = "tpu", context_size = 6
 
 // -----
 
-// expected-error @below {{target cuda: expected a cache of f16 or bf16, got q8_0}}
-module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 64, kv_type = "q8_0">} {
+// expected-error @below {{target cuda: expected a cache of f16, bf16, q8_0 or fp8, got q4_0}}
+module attributes {kernel.target = #kernel.target<name = "cuda", context_size = 64, kv_type = "q4_0">} {
   func.func @unknown_cache(%x: tensor<?x8xf32>) attributes {llamac.max_logits_rows = 1 : i64, llamac.max_rows = 1 : i64} {
     return
   }
