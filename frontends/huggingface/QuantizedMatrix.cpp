@@ -28,7 +28,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "runtime/io/Malformed.h"
 
 #include "absl/strings/match.h"

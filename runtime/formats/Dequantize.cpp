@@ -18,7 +18,7 @@
 
 #include "runtime/base/CodeBooks.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <cstring>
 

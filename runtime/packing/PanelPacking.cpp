@@ -18,7 +18,7 @@
 
 #include "runtime/packing/PanelPacking.h"
 
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <bit>
 #include <cassert>

@@ -28,7 +28,7 @@ LLAMAC_CONSTEXPR long roundUp(long value, long unit) {
 }
 
 /// Formats of a weight W [outputs][depth] on the device. Those of blocks are
-/// GGUF's, and MXFP8 that of runtime/formats/Mxfp8.h; all keep their bits, but
+/// GGUF's, and MXFP8 that of runtime/formats/Fp8.h; all keep their bits, but
 /// that no element of MXFP8 is NaN: a block with a NaN has the scale NaN.
 enum class WeightFormat : unsigned char {
   F16,

@@ -16,7 +16,7 @@
 #include "runtime/packing/TilePacking.h"
 
 #include "runtime/formats/Dequantize.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <algorithm>
 #include <cassert>

@@ -14,7 +14,7 @@
 #include "runtime/formats/Dequantize.h"
 
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "tests/runtime/io/TestFiles.h"
 
 #include <cmath>

@@ -17,7 +17,7 @@
 #include "runtime/base/CodeBooks.h"
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "tests/codegen/cpu_kernels/Oracle.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-//===- Mxfp8.h - Blocks of 8-bit floats -------------------------*- C++ -*-===//
+//===- Fp8.h - Blocks of 8-bit floats ---------------------------*- C++ -*-===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef LLAMAC_RUNTIME_FORMATS_MXFP8_H
-#define LLAMAC_RUNTIME_FORMATS_MXFP8_H
+#ifndef LLAMAC_RUNTIME_FORMATS_FP8_H
+#define LLAMAC_RUNTIME_FORMATS_FP8_H
 
 #include <bit>
 #include <cstdint>
@@ -72,4 +72,4 @@ void quantizeMxfp8(const float *in, uint8_t *out);
 
 } // namespace llamac
 
-#endif // LLAMAC_RUNTIME_FORMATS_MXFP8_H
+#endif // LLAMAC_RUNTIME_FORMATS_FP8_H

@@ -1,4 +1,4 @@
-//===- Mxfp8.cpp - Blocks of 8-bit floats ---------------------------------===//
+//===- Fp8.cpp - Blocks of 8-bit floats -----------------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,8 +14,8 @@ import support
 
 support.require("numpy", "ml_dtypes")
 
+import fp8
 import ml_dtypes
-import mxfp8
 import numpy as np
 
 TOOL = os.environ["LLAMAC_CONVERT_ROWS"]
@@ -36,7 +36,7 @@ class Mxfp8(unittest.TestCase):
         scales = np.arange(256, dtype=np.uint8).repeat(8).view(ml_dtypes.float8_e8m0fnu)
         elements = np.tile(np.arange(256, dtype=np.uint8).reshape(8, 32), (256, 1)).view(ml_dtypes.float8_e4m3fn)
         got = np.frombuffer(convert("dequantize", stored(elements, scales)), np.float32)
-        expected = mxfp8.dequantise(elements, scales)
+        expected = fp8.dequantise(elements, scales)
         numbers = ~np.isnan(expected)
         self.assertTrue(np.array_equal(np.isnan(got), ~numbers))
         self.assertTrue(np.array_equal(got[numbers].view(np.uint32), expected[numbers].view(np.uint32)))
@@ -52,7 +52,7 @@ class Mxfp8(unittest.TestCase):
         # Ties: elements and the middles between them.
         grid = np.arange(0, 449, 0.5, dtype=np.float32)
         values[500:1500] = grid[rng.integers(0, len(grid), (1000, 32))]
-        self.assertEqual(convert("quantize", values), stored(*mxfp8.quantise(values)).tobytes())
+        self.assertEqual(convert("quantize", values), stored(*fp8.quantise(values)).tobytes())
 
 
 if __name__ == "__main__":
