@@ -226,7 +226,7 @@ class Quantised(LogitsCase):
         """Which no file holds: matrices become that when they are compiled."""
         model = self.path("f32")
         write_huggingface(model, self.config, self.weights, self.dtype)
-        values = {name: fp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
+        values = {name: fp8.rounded(x, "mxfp8") if x.ndim == 2 else x for name, x in self.weights.items()}
         self.compare(model, values, DEQUANTISED_TOLERANCE, "--weights", "mxfp8")
 
 
@@ -278,7 +278,7 @@ class EveryInstructionSet(LogitsCase):
             name = "-".join(type_names)
             model = write_gguf(self.path(f"{name}.gguf"), self.config, stored)
             models[name] = (model, values, tolerance, "keep")
-        values = {name: fp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
+        values = {name: fp8.rounded(x, "mxfp8") if x.ndim == 2 else x for name, x in self.weights.items()}
         models["MXFP8"] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, "mxfp8")
         for type_name, (model, values, tolerance, kept) in models.items():
             expected = forward(self.config, values, self.tokens)
