@@ -9,7 +9,7 @@
 #include "simulator/Machine.h"
 
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <bit>
 #include <cmath>

@@ -49,7 +49,8 @@
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, Q3_K)                                         \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, IQ4_NL)                                       \
   LLAMAC_BENCH_FEW_SHAPES(SHAPE, IQ4_XS)                                       \
-  LLAMAC_BENCH_FEW_SHAPES(SHAPE, MXFP4)
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, MXFP4)                                        \
+  LLAMAC_BENCH_FEW_SHAPES(SHAPE, FP8)
 
 /// ATTENTION(heads, kvHeads, headSize, format): SmolLM2 135M and Llama 3.2 1B.
 #define LLAMAC_BENCH_ATTENTION(ATTENTION)                                      \

@@ -28,7 +28,7 @@
 #include "runtime/base/Terminal.h"
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "runtime/io/Malformed.h"
 
 #include "absl/strings/match.h"
@@ -88,7 +88,7 @@ public:
 
   /// The block format that keeps codes and scales as they are; an error that
   /// says why there is none. Of Q4_1 the minimum, -zero x scale, is rounded to
-  /// f16, as the elements would be.
+  /// f16, as the elements would be, and of FP8 the scale.
   absl::StatusOr<DataType> keptType() const;
 
   float scaleAt(int64_t index) const {
@@ -191,11 +191,13 @@ private:
       const int64_t index = scaleIndex(row, group);
       if (type == DataType::MXFP4)
         put(scales[index]);
+      else if (type == DataType::FP8)
+        put(f32ToF16(scaleAt(index) / fp8Unit));
       else
         put(f32ToF16(scaleAt(index)));
       if (type == DataType::Q4_1)
         put(f32ToF16(static_cast<float>(-zeroAt(row, group)) * scaleAt(index)));
-      if (type == DataType::Q8_0) {
+      if (type == DataType::Q8_0 || type == DataType::FP8) {
         for (int64_t i = 0; i < blockColumns; ++i)
           put(static_cast<uint8_t>(bitsAt(first + i)));
         continue;
@@ -299,15 +301,23 @@ private:
 } // namespace
 
 absl::StatusOr<DataType> QuantizedRows::keptType() const {
-  if (form.code == ElementCode::E4M3)
-    return unsupportedError("no format has FP8 with such scales");
   if (groups)
     return unsupportedError("no format has groups of columns apart");
   if (groupSize % blockColumns != 0)
     return unsupportedError(
         absl::StrCat("no format has groups of ", groupSize));
+  if (columns % blockColumns != 0)
+    return unsupportedError(absl::StrCat("no format has rows of ", columns));
   if (form.code == ElementCode::E2M1)
     return DataType::MXFP4;
+  if (form.code == ElementCode::E4M3) {
+    // Where they are normal numbers of f16, rounding costs 2^-11 of them.
+    for (int64_t i = 0; i < scaleCount; ++i)
+      if (const uint16_t half = f32ToF16(scaleAt(i) / fp8Unit);
+          half < f32ToF16(0x1p-14F) || half > f32ToF16(65504))
+        return unsupportedError("a scale is beyond fp8's");
+    return DataType::FP8;
+  }
   for (int64_t i = 0; scaleType != ScaleType::F16 && i < scaleCount; ++i)
     if (const float scale = scaleAt(i); f16ToF32(f32ToF16(scale)) != scale)
       return unsupportedError("a scale is no f16");

@@ -31,6 +31,7 @@ std::optional<DataType> parseDataType(absl::string_view name) {
 
 static constexpr WeightRounding roundings[] = {{DataType::BF16, 1e-3},
                                                {DataType::Q8_0, 1e-2},
+                                               {DataType::FP8, 1e-1},
                                                {DataType::MXFP8, 1e-1},
                                                {DataType::Q4_0, 5e-1}};
 

@@ -75,7 +75,8 @@ absl::Span<const WeightRounding> weightRoundings();
 /// The one called `name`; null when there is none.
 const WeightRounding *findWeightRounding(absl::string_view name);
 
-/// The values of --weights, for people: "keep, bf16, q8_0, mxfp8 or q4_0".
+/// The values of --weights, for people: "keep, bf16, q8_0, fp8, mxfp8 or
+/// q4_0".
 std::string weightOptionNames();
 
 } // namespace llamac

@@ -16,7 +16,7 @@
 namespace llamac {
 
 /// Whether blocks of `type` are scales and bits of which all are values: not
-/// MXFP8, whose elements may be no numbers.
+/// those of 8-bit floats, which may be no numbers.
 bool takesRandomBits(DataType type);
 
 /// Sets the scales of the block at `block`, whose other bits are random, so

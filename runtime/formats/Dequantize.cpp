@@ -18,7 +18,7 @@
 
 #include "runtime/base/CodeBooks.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <cstring>
 
@@ -233,9 +233,18 @@ void dequantizeBlock<DataType::MXFP4>(const uint8_t *in, float *out) {
   dequantizePlaces(mxfp4Values, e8m0ToF32(in[0]) * 0.5F, in + 1, out);
 }
 
+// y = d element.
+static void dequantizeE4m3(float d, const uint8_t *elements, float *out) {
+  for (int i = 0; i < e4m3BlockElements; ++i)
+    out[i] = d * e4m3ToF32(elements[i]);
+}
+
 template <>
 void dequantizeBlock<DataType::MXFP8>(const uint8_t *in, float *out) {
-  dequantizeMxfp8(in, out);
+  dequantizeE4m3(e8m0ToF32(in[0]), in + 1, out);
+}
+template <> void dequantizeBlock<DataType::FP8>(const uint8_t *in, float *out) {
+  dequantizeE4m3(loadHalf(in) * fp8Unit, in + 2, out);
 }
 
 template <> void dequantizeBlock<DataType::F32>(const uint8_t *in, float *out) {

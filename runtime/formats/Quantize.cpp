@@ -8,7 +8,7 @@
 
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <algorithm>
 #include <cassert>
@@ -79,7 +79,8 @@ static void narrow(const float *in, int64_t n, uint8_t *out) {
 bool canQuantizeTo(DataType type) {
   return type == DataType::F32 || type == DataType::F16 ||
          type == DataType::BF16 || type == DataType::Q8_0 ||
-         type == DataType::Q4_0 || type == DataType::MXFP8;
+         type == DataType::Q4_0 || type == DataType::MXFP8 ||
+         type == DataType::FP8;
 }
 
 void quantizeRow(DataType type, const float *in, int64_t n, uint8_t *out) {
@@ -99,6 +100,8 @@ void quantizeRow(DataType type, const float *in, int64_t n, uint8_t *out) {
     return quantizeBlocks<quantizeQ4_0>(type, in, n, out);
   case DataType::MXFP8:
     return quantizeBlocks<quantizeMxfp8>(type, in, n, out);
+  case DataType::FP8:
+    return quantizeBlocks<quantizeFp8>(type, in, n, out);
   default:
     return;
   }

@@ -29,6 +29,7 @@
 //   MXFP4 32 k      E8M0 scale[16]; u8 q[4][16][4], as Q4_0
 //   MXFP8 32 k      E8M0 scale[16]; E4M3 q[8][16][4], as Q8_0, but that no
 //                   element is NaN: a block with a NaN has the scale NaN
+//   FP8   32 k      f16 d[16]; E4M3 q[8][16][4], as MXFP8
 //
 // The others have 256 k. Their scales are GGUF's bytes, interleaved for 16
 // rows. IQ4_XS has its eight parts of 32 k as Q4_0 has one:

@@ -18,7 +18,7 @@
 
 #include "runtime/packing/PanelPacking.h"
 
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <bit>
 #include <cassert>
@@ -52,6 +52,8 @@ struct QuantParts {
 struct Layout {
   Field fields[5];
   QuantParts parts = {};
+  /// Whether elements may be NaN, of which the first field, the scale, tells.
+  bool hasNans = false;
 };
 } // namespace
 
@@ -124,7 +126,10 @@ template <> constexpr Layout layoutOf<PanelFormat::MXFP4>() {
   return {.fields = {{0, 1, 1, 0}, {1, 4, 4, 16}}};
 }
 template <> constexpr Layout layoutOf<PanelFormat::MXFP8>() {
-  return {.fields = {{0, 1, 1, 0}, {1, 4, 8, 16}}};
+  return {.fields = {{0, 1, 1, 0}, {1, 4, 8, 16}}, .hasNans = true};
+}
+template <> constexpr Layout layoutOf<PanelFormat::FP8>() {
+  return {.fields = {{0, 2, 1, 0}, {2, 4, 8, 32}}, .hasNans = true};
 }
 
 static constexpr Layout layouts[] = {
@@ -265,8 +270,8 @@ void packRows(DataType type, int64_t rows, int64_t cols, int64_t firstPanel,
         if (layout.parts.bytes() > 0)
           packQuants(layout.parts, stored,
                      to + b * block.bytes + layout.parts.target + 4 * r);
-        if (type == DataType::MXFP8)
-          to[b * block.bytes + r] = mxfp8ScaleWithNan(stored);
+        if (const int width = layout.fields[0].width; layout.hasNans)
+          copyScaleWithNan(stored, width, to + b * block.bytes + r * width);
       }
   }
 }

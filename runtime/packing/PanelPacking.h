@@ -8,7 +8,7 @@
 //
 // Turns rows as a checkpoint stores them into panels of 16 interleaved rows
 // (runtime/packing/PanelLayout.h). No value changes: packing moves bytes, but
-// that a NaN in a block of MXFP8 makes the whole block NaN. Panels are
+// that a NaN in a block of 8-bit floats makes the whole block NaN. Panels are
 // independent, so ranges of them can be packed on any thread.
 //
 //===----------------------------------------------------------------------===//

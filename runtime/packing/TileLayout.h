@@ -28,8 +28,9 @@ LLAMAC_CONSTEXPR long roundUp(long value, long unit) {
 }
 
 /// Formats of a weight W [outputs][depth] on the device. Those of blocks are
-/// GGUF's, and MXFP8 that of runtime/formats/Mxfp8.h; all keep their bits, but
-/// that no element of MXFP8 is NaN: a block with a NaN has the scale NaN.
+/// GGUF's, and MXFP8 and FP8 those of runtime/formats/Fp8.h; all keep their
+/// bits, but that no element of these two is NaN: a block with a NaN has the
+/// scale NaN.
 enum class WeightFormat : unsigned char {
   F16,
   BF16,
@@ -46,7 +47,8 @@ enum class WeightFormat : unsigned char {
   Q6_K,
   IQ4_NL,
   IQ4_XS,
-  MXFP4
+  MXFP4,
+  FP8
 };
 
 /// The meaning of the stored bits of an element: a float of 16 bits, an integer
@@ -59,6 +61,7 @@ enum class ElementCoding : unsigned char { Float, Integer, Iq4, E4M3, E2M1 };
 ///
 ///   None      q
 ///   Half      d q
+///   SmallHalf 2^-8 d q
 ///   HalfPair  d q + m
 ///   E8M0      2^(e - 127) q
 ///   Signed32  d s q, s of 8 bits for 32 columns, stored as s + 128
@@ -68,6 +71,7 @@ enum class ElementCoding : unsigned char { Float, Integer, Iq4, E4M3, E2M1 };
 enum class ScaleCoding : unsigned char {
   None,
   Half,
+  SmallHalf,
   HalfPair,
   E8M0,
   Signed32,
@@ -119,6 +123,8 @@ LLAMAC_CONSTEXPR FormatInfo infoOf(WeightFormat format) {
     return {Element::Iq4, 4, 0, 0, Scale::Signed32};
   case WeightFormat::MXFP4:
     return {Element::E2M1, 4, 0, 0, Scale::E8M0};
+  case WeightFormat::FP8:
+    return {Element::E4M3, 8, 0, 0, Scale::SmallHalf};
   }
   return {Element::Float, 16, 0, 0, Scale::None};
 }

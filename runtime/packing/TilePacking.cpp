@@ -16,7 +16,7 @@
 #include "runtime/packing/TilePacking.h"
 
 #include "runtime/formats/Dequantize.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 
 #include <algorithm>
 #include <cassert>
@@ -54,9 +54,16 @@ template <> void takeApart<DataType::Q8_0>(const uint8_t *in, Block &out) {
     out.elements[i] = in[2 + i] ^ 0x80; // q + 128
 }
 
+template <int scaleBytes> static void takeE4m3(const uint8_t *in, Block &out) {
+  copyScaleWithNan(in, scaleBytes, out.scales[0]);
+  std::memcpy(out.elements, in + scaleBytes, 32);
+}
+
 template <> void takeApart<DataType::MXFP8>(const uint8_t *in, Block &out) {
-  out.scales[0][0] = mxfp8ScaleWithNan(in);
-  std::memcpy(out.elements, in + 1, 32);
+  takeE4m3<1>(in, out);
+}
+template <> void takeApart<DataType::FP8>(const uint8_t *in, Block &out) {
+  takeE4m3<2>(in, out);
 }
 
 /// 16 bytes whose low halves are the first 16 elements.

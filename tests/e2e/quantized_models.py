@@ -263,7 +263,12 @@ class Float4(Scheme):
         return tensors, values * scale
 
 
-BLOCKS = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [48, 40], "activation_scheme": "dynamic"}
+
+def blocks(rows, columns, **more):
+    """E4M3 with a scale for each block of the fp8 method."""
+    settings = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [rows, columns]}
+    return Float8(settings | {"activation_scheme": "dynamic"}, (rows, columns), "weight_scale_inv", **more)
+
 
 SCHEMES = {
     "gptq-g32": Gptq(32),
@@ -278,7 +283,9 @@ SCHEMES = {
     "w4a16-g32-act-order": Packed(32, act_order=True),
     "fp8-tensor": Float8(compressed("float-quantized", 8, "float", "tensor"), "tensor"),
     "fp8-channel": Float8(compressed("float-quantized", 8, "float", "channel"), "row"),
-    "fp8-block": Float8(BLOCKS, (48, 40), "weight_scale_inv"),
+    "fp8-block": blocks(48, 64),
+    "fp8-block-f32": blocks(128, 128, dtype="F32"),
+    "fp8-block-40": blocks(48, 40),
     "fbgemm": Float8({"quant_method": "fbgemm_fp8"}, "row", dtype="F32"),
     "modelopt-fp8": Float8({"quant_method": "modelopt", "quant_algo": "FP8"}, "tensor", dtype="F32"),
     "w8a8": Int8(),

@@ -72,7 +72,7 @@ class Weights(FaultCase):
         cls.model = write_huggingface(cls.path("nan"), cls.CONFIG, weights)
 
     def test_a_nan_is_not_quantised(self):
-        for weights in ("q8_0", "q4_0", "mxfp8"):
+        for weights in ("q8_0", "q4_0", "mxfp8", "fp8"):
             for verb in (("compile", self.model, "-o", self.path("nan.plan")), ("run", self.model, "--target", "reference", *PROMPT, "4")):
                 with self.subTest(weights=weights, verb=verb[0]):
                     result = self.llamac(*verb, "--weights", weights, expect=BAD_FILE)

@@ -23,8 +23,8 @@ import support
 
 support.require("numpy", "gguf", "ml_dtypes", "safetensors")
 
+import fp8
 import gguf
-import mxfp8
 import numpy as np
 
 from kv_formats import ROUNDED
@@ -222,13 +222,15 @@ class Quantised(LogitsCase):
         stored, values = quantise_by_turns(self.weights, BLOCK_FORMATS)
         self.compare(write_gguf(self.path("every.gguf"), self.config, stored), values, INT8_TOLERANCE)
 
-    @unittest.skipUnless(support.EXHAUSTIVE, "the default tier has it in EveryInstructionSet")
-    def test_mxfp8(self):
-        """Which no file holds: matrices become that when they are compiled."""
+    @unittest.skipUnless(support.EXHAUSTIVE, "the default tier has them in EveryInstructionSet")
+    def test_8_bit_floats(self):
+        """Which no GGUF holds: matrices become them when they are compiled."""
         model = self.path("f32")
         write_huggingface(model, self.config, self.weights, self.dtype)
-        values = {name: mxfp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
-        self.compare(model, values, DEQUANTISED_TOLERANCE, "--weights", "mxfp8")
+        for kind in fp8.FORMATS:
+            with self.subTest(kind):
+                values = {name: fp8.rounded(x, kind) if x.ndim == 2 else x for name, x in self.weights.items()}
+                self.compare(model, values, DEQUANTISED_TOLERANCE, "--weights", kind)
 
 
 def _add_quantised(type_name, tolerance):
@@ -279,8 +281,9 @@ class EveryInstructionSet(LogitsCase):
             name = "-".join(type_names)
             model = write_gguf(self.path(f"{name}.gguf"), self.config, stored)
             models[name] = (model, values, tolerance, "keep")
-        values = {name: mxfp8.rounded(x) if x.ndim == 2 else x for name, x in self.weights.items()}
-        models["MXFP8"] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, "mxfp8")
+        for kind in fp8.FORMATS:
+            values = {name: fp8.rounded(x, kind) if x.ndim == 2 else x for name, x in self.weights.items()}
+            models[kind] = (self.path("BF16.gguf"), values, DEQUANTISED_TOLERANCE, kind)
         for type_name, (model, values, tolerance, kept) in models.items():
             expected = forward(self.config, values, self.tokens)
             for level in runnable_levels():

@@ -47,6 +47,12 @@ class Logits(test_logits.LogitsCase):
         "w4a16-g64-zeros": "q4_1",
         "w8a8": "q8_0",
         "mxfp4": "mxfp4",
+        "fp8-tensor": "fp8",
+        "fp8-channel": "fp8",
+        "fp8-block": "fp8",
+        "fp8-block-f32": "fp8",
+        "fbgemm": "fp8",
+        "modelopt-fp8": "fp8",
     }
 
     def compare_scheme(self, name, family=LLAMA, **config):
@@ -54,9 +60,10 @@ class Logits(test_logits.LogitsCase):
         weights = random_weights(config, "bf16", 3)
         model = self.path(f"{name}-{family.model_type}")
         values = write_quantized(model, config, weights, SCHEMES[name], family)
-        tolerance = test_logits.INT8_TOLERANCE if name in self.KEPT else test_logits.CPU_TOLERANCE
-        # The minimum of Q4_1 is a number of f16, and so is what is widened.
-        is_exact = self.KEPT.get(name, "q4_1") != "q4_1"
+        kept = self.KEPT.get(name, "f16")
+        tolerance = test_logits.CPU_TOLERANCE if kept in ("f16", "fp8") else test_logits.INT8_TOLERANCE
+        # The minimum of Q4_1 is a number of f16, and so are the scale of FP8 and what is widened.
+        is_exact = kept not in ("f16", "q4_1") and getattr(SCHEMES[name], "dtype", "") != "F32"
         self.reference_tolerance = test_logits.REFERENCE_TOLERANCE if is_exact else 1e-3
         self.compare(model, values, tolerance, config=config)
         if name in self.KEPT:
@@ -89,11 +96,13 @@ class Logits(test_logits.LogitsCase):
 
     def test_on_the_simulator(self):
         weights = random_weights(CONFIG, "bf16", 3)
-        model = self.path("sim")
-        values = write_quantized(model, CONFIG, weights, SCHEMES["awq-g32"])
         tokens = self.tokens[:9]
-        got = self.logits(model, tokens, "sim", "-c", 64)
-        self.check(got, forward(CONFIG, values, tokens), test_logits.DEQUANTISED_TOLERANCE)
+        for name in ("awq-g32", "fp8-channel"):
+            with self.subTest(name):
+                model = self.path(f"sim-{name}")
+                values = write_quantized(model, CONFIG, weights, SCHEMES[name])
+                got = self.logits(model, tokens, "sim", "-c", 64)
+                self.check(got, forward(CONFIG, values, tokens), test_logits.DEQUANTISED_TOLERANCE)
 
     def test_ranks_hold_columns_of_them(self):
         weights = random_weights(CONFIG, "bf16", 3)
@@ -121,6 +130,21 @@ class Logits(test_logits.LogitsCase):
         result = self.llamac("compile", model, "-q", "-o", self.path("line.plan"))
         line = "GPTQ with 4 bits, groups of 32, act-order: 14 matrices are widened to f16, as no format has groups of"
         self.assertIn(line, result.stderr)
+
+    def test_a_scale_that_fp8_has_not_is_no_reason_to_lose_it(self):
+        """256 times the scale is a normal number of f16, or the matrices are widened."""
+        for value, type_name in ((2.0**-22, "fp8"), (2.0**-23, "bf16"), (255.75, "fp8"), (256.0, "bf16")):
+            with self.subTest(value):
+
+                def put(tensors, value=value):
+                    tensors["model.layers.1.mlp.down_proj.weight_scale"][1][5] = value
+
+                model = self.path(f"scale-{value}")
+                write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["fbgemm"], change=put)
+                result = self.llamac("inspect", model, "--json")
+                self.assertEqual("as a scale is beyond fp8's" in result.stderr, type_name != "fp8", result.stderr)
+                types = {w["name"]: w["type"] for w in json.loads(result.stdout)["tensors"]}
+                self.assertEqual(types["layers.0.feed_forward.w1"], type_name)
 
     def test_a_version_may_be_called_format(self):
         scheme = quantized_models.Gptq(32, version="gptq_v2")

@@ -196,8 +196,8 @@ for _dtype in support.by_tier((), ("bf16", "f16")):
 # Q5_1 stands for what has a plane of high bits.
 for _type in support.by_tier(("Q4_1",), ("Q8_0", "Q4_0", "Q4_1", "Q5_1")):
     _add_checked(CheckedFormats, _type.lower(), CheckedFormats.CONFIG, "f32", _type)
-if support.EXHAUSTIVE:
-    _add_checked(CheckedFormats, "mxfp8", CheckedFormats.CONFIG, "f32", flags=("--weights", "mxfp8"))
+for _type in support.by_tier((), ("mxfp8", "fp8")):
+    _add_checked(CheckedFormats, _type, CheckedFormats.CONFIG, "f32", flags=("--weights", _type))
 for _name in support.by_tier(("gqa3_h24",), CheckedShapes.CONFIGS):
     _add_checked(CheckedShapes, _name, CheckedShapes.CONFIGS[_name], "bf16")
 

@@ -317,24 +317,34 @@ template <> struct PanelReader<PanelFormat::BF16> : PlainReader {
   }
 };
 
-// E4M3 elements times an E8M0 scale; a block with a NaN has the scale NaN. Bits
-// of an element where those of an f32 are make it 2^-120 of itself, a subnormal
-// one included. Two products undo it, since 2^120 times the scale may be
-// infinite.
-template <> struct PanelReader<PanelFormat::MXFP8> {
+// E4M3 elements times a scale, E8M0 or 2^-8 of an f16; a block with a NaN has
+// the scale NaN. Bits of an element where those of an f32 are make it 2^-120 of
+// itself, a subnormal one included. Two products undo it, since 2^120 times the
+// scale may be infinite.
+template <PanelFormat format> struct E4m3Reader {
   static constexpr long group = 32;
   static LLAMAC_INLINE GroupScales<> scales(const U8 *panel, long k) {
-    return {e8m0ToFloat<panelRows>(blockOf<PanelFormat::MXFP8>(panel, k))};
+    const U8 *block = blockOf<format>(panel, k);
+    if constexpr (format == PanelFormat::MXFP8)
+      return {e8m0ToFloat<panelRows>(block)};
+    else
+      return {loadF16<panelRows>(block) * 0x1p-8f};
   }
   static LLAMAC_INLINE F32x16 weight(const U8 *panel, const GroupScales<> &s,
                                      long k, int j) {
+    constexpr long elements = panelBlock(format).bytes - 32 * panelRows;
     long at = k % 32 + j;
     U32x16 word =
-        load<U32x16>(blockOf<PanelFormat::MXFP8>(panel, k) + 16 + at / 4 * 64);
+        load<U32x16>(blockOf<format>(panel, k) + elements + at / 4 * 64);
     I32x16 element = bits<I32x16>(word << U32(24 - at % 4 * 8)) >> 4;
     return bits<F32x16>(element & I32x16(0x87f00000)) * 0x1p120f * s.scale;
   }
 };
+
+template <>
+struct PanelReader<PanelFormat::MXFP8> : E4m3Reader<PanelFormat::MXFP8> {};
+template <>
+struct PanelReader<PanelFormat::FP8> : E4m3Reader<PanelFormat::FP8> {};
 
 } // namespace llamac::cpu
 

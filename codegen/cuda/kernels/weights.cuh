@@ -107,6 +107,8 @@ template <WeightFormat format> struct BlockScale {
   LLAMAC_DEVICE float scale(int half) const {
     if constexpr (coding == ScaleCoding::E8M0)
       return e8m0ToFloat(own);
+    else if constexpr (coding == ScaleCoding::SmallHalf)
+      return lowHalfToFloat(own) * 0x1p-8f;
     else if constexpr (coding == ScaleCoding::Signed32)
       return lowHalfToFloat(group) * signedByte(own, 0);
     else if constexpr (coding == ScaleCoding::Signed16)

@@ -240,3 +240,17 @@ plan.kernel @gemv_mxfp4(activation, weight, result) family "gemv" roles [] geome
     kernel.yield %acc
   } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<mxfp4>>) -> tensor<?x9xf32>
 }
+// CHECK: embed<EmbedConfig{.format = PanelFormat::FP8, .width = 256}>
+// CHECK: constexpr MatmulConfig config{
+// CHECK-NEXT: .format = PanelFormat::FP8,
+plan.kernel @embed_fp8(activation, weight, result) family "embed" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+^bb0(%tokens: tensor<?xi32>, %table: tensor<9x256x!llama.quant<fp8>>):
+  %0 = kernel.embed %tokens, %table : (tensor<?xi32>, tensor<9x256x!llama.quant<fp8>>) -> tensor<?x256xf32>
+}
+plan.kernel @gemv_fp8(activation, weight, result) family "gemv" roles [] geometry <items = 1, rowBlock = 0, scratch = 0> {
+^bb0(%x: tensor<?x256xf32>, %w: tensor<9x256x!llama.quant<fp8>>):
+  %0 = kernel.matmul %x, %w epilogue {
+  ^bb0(%acc: f32):
+    kernel.yield %acc
+  } {config = #kernel.matmul_config<family = gemv, rowBlock = 1>} : (tensor<?x256xf32>, tensor<9x256x!llama.quant<fp8>>) -> tensor<?x9xf32>
+}

@@ -27,7 +27,8 @@
   CASE(F16, 100, 256)                                                          \
   CASE(BF16, 1, 8)                                                             \
   CASE(BF16, 33, 104)                                                          \
-  CASE(MXFP8, 100, 576)
+  CASE(MXFP8, 100, 576)                                                        \
+  CASE(FP8, 100, 576)
 #define LLAMAC_MORE_BYTE_MATMUL_CASES(CASE)                                    \
   CASE(Q8_0, 1, 32)                                                            \
   CASE(Q4_0, 15, 32)                                                           \
@@ -61,6 +62,7 @@
   CASE(BF16, 15, 48)                                                           \
   CASE(BF16, 100, 576)                                                         \
   CASE(MXFP8, 17, 96)                                                          \
+  CASE(FP8, 33, 96)                                                            \
   LLAMAC_MORE_FLOAT_MATMUL_CASES(CASE)
 #define LLAMAC_BYTE_MATMUL_CASES(CASE)                                         \
   CASE(Q8_0, 17, 96)                                                           \

@@ -63,16 +63,12 @@ std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
   }
   for (uint8_t &byte : bytes)
     byte = static_cast<uint8_t>(random());
-  if (type == DataType::MXFP8) {
-    // Elements that are numbers, scales of 2^-12 .. 2^-9.
-    for (size_t i = 0; i < bytes.size(); ++i)
-      if (i % info.blockBytes == 0)
-        bytes[i] = 127 - 12 + bytes[i] % 4;
-      else if (bytes[i] % 128 == 127)
-        bytes[i] -= 1;
-    return bytes;
-  }
-  if (type == DataType::MXFP4) {
+  // E4M3 elements that are numbers.
+  if (type == DataType::MXFP8 || type == DataType::FP8)
+    for (uint8_t &byte : bytes)
+      byte -= byte % 128 == 127 ? 1 : 0;
+  // Scales of 2^-12 .. 2^-9.
+  if (type == DataType::MXFP8 || type == DataType::MXFP4) {
     for (size_t i = 0; i < bytes.size(); i += info.blockBytes)
       bytes[i] = 127 - 12 + bytes[i] % 4;
     return bytes;
@@ -86,6 +82,7 @@ std::vector<uint8_t> randomWeights(DataType type, int64_t rows, int64_t cols,
   case DataType::Q5_0:
   case DataType::IQ4_NL:
   case DataType::IQ4_XS:
+  case DataType::FP8:
     halves = {0};
     break;
   case DataType::Q2_K:
@@ -125,6 +122,16 @@ static double iq4ValueOf(const uint8_t *nibbles, int i) {
   static const int values[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};
   return values[i < 16 ? nibbles[i] % 16 : nibbles[i - 16] / 16];
+}
+
+// The value of an element in E4M3.
+static double e4m3ToDouble(uint8_t bits) {
+  int magnitude = bits % 128, exponent = magnitude / 8;
+  if (magnitude == 127)
+    return NAN;
+  double fraction = exponent == 0 ? magnitude % 8 : 8 + magnitude % 8;
+  double value = std::ldexp(fraction, (exponent == 0 ? 1 : exponent) - 10);
+  return bits >= 128 ? -value : value;
 }
 
 static double elementOf(DataType type, const uint8_t *block, int i) {
@@ -219,15 +226,12 @@ static double elementOf(DataType type, const uint8_t *block, int i) {
     value = std::ldexp(value, block[0] - 127);
     return nibble >= 8 ? -value : value;
   }
-  case DataType::MXFP8: {
-    int element = block[1 + i] % 128, exponent = element / 8;
-    if (block[0] == 255 || element == 127)
-      return NAN;
-    double fraction = exponent == 0 ? element % 8 : 8 + element % 8;
-    double value = std::ldexp(fraction, (exponent == 0 ? 1 : exponent) - 10 +
-                                            block[0] - 127);
-    return block[1 + i] >= 128 ? -value : value;
-  }
+  case DataType::MXFP8:
+    return block[0] == 255
+               ? NAN
+               : std::ldexp(e4m3ToDouble(block[1 + i]), block[0] - 127);
+  case DataType::FP8:
+    return halfAt(block) / 256 * e4m3ToDouble(block[2 + i]);
   }
   return NAN;
 }

@@ -34,10 +34,10 @@ TEST_P(WeightPacking, EveryStoredBitHasAPlaceOfItsOwn) {
   const auto bitAt = [](const std::vector<uint8_t> &from, size_t i) {
     return size_t{from[i / 8]} >> i % 8 & 1;
   };
-  // A NaN changes the scale of its block in MXFP8; without one of these bits no
-  // element is NaN.
+  // A NaN changes the scale of its block in MXFP8 and FP8; without one of these
+  // bits no element is NaN.
   std::vector<uint8_t> masks = {0xff};
-  if (type() == DataType::MXFP8)
+  if (type() == DataType::MXFP8 || type() == DataType::FP8)
     masks = {0xbf, 0xfe};
   for (const uint8_t mask : masks) {
     const auto pack = [&](auto isSet) {

@@ -127,7 +127,7 @@ std::vector<GateCase> cases() {
          {"llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b", "llama-2-7b",
           "smollm2-135m", "gemma-3-1b", "qwen2.5-1.5b", "qwen3-0.6b"})
       all.push_back({shape, "keep", gpu.name, sass});
-    for (const char *weights : {"q8_0", "q4_0", "mxfp8"})
+    for (const char *weights : {"q8_0", "q4_0", "mxfp8", "fp8"})
       all.push_back({"llama-3.2-1b", weights, gpu.name, sass});
     for (const char *cache : {"q8_0", "fp8"})
       for (const char *shape : {"llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b"})

@@ -58,7 +58,7 @@ TEST(WgmmaTilesTest, EveryChoiceFits) {
   for (const WeightFormat format :
        {WeightFormat::F16, WeightFormat::BF16, WeightFormat::Q8_0,
         WeightFormat::Q4_0, WeightFormat::Q4_1, WeightFormat::Q6_K,
-        WeightFormat::Q2_K, WeightFormat::MXFP8})
+        WeightFormat::Q2_K, WeightFormat::MXFP8, WeightFormat::FP8})
     for (const int64_t outputs : {8, 64, 65, 200, 2048, 5120, 128256})
       for (const int weights : {1, 2})
         for (const int64_t rows : {16, 129, 512, 4096}) {
@@ -100,7 +100,7 @@ TEST(WgmmaTilesTest, BatchesOfManyRowsShareTheirInput) {
 }
 
 TEST(WgmmaTilesTest, EveryChoiceForABatchFits) {
-  for (int i = 0; i <= static_cast<int>(WeightFormat::MXFP4); ++i)
+  for (int i = 0; i <= static_cast<int>(WeightFormat::FP8); ++i)
     for (const int64_t outputs : {8, 64, 65, 200, 1536, 4096, 28672, 128256})
       for (const int64_t depth : {64, 576, 2048, 14336})
         for (const int weights : {1, 2})
@@ -154,7 +154,7 @@ TEST(WgmmaTilesTest, MapsAreThoseThatCutlassMakes) {
 }
 
 TEST(WgmmaTilesTest, TilesOfEveryFormatFitIntoTheBoxOfAMap) {
-  for (int i = 0; i <= static_cast<int>(WeightFormat::MXFP4); ++i) {
+  for (int i = 0; i <= static_cast<int>(WeightFormat::FP8); ++i) {
     const auto format = static_cast<WeightFormat>(i);
     SCOPED_TRACE(i);
     const cuda::WgmmaConfig config{

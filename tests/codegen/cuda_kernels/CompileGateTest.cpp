@@ -131,6 +131,10 @@ const Program programs[] = {
      {WeightFormat::MXFP4, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1,
       8192, 128},
      true},
+    {"8B FP8",
+     {WeightFormat::FP8, KvFormat::F16, 4096, 32, 8, 128, 14336, 128256, 1,
+      8192, 128},
+     true},
 };
 
 /// Dynamic shared memory of the kernels that have some, by name.

@@ -109,6 +109,10 @@ static constexpr SmallModel models[] = {
      DataType::MXFP4,
      {WeightFormat::MXFP4, KvFormat::F16, 96, 4, 1, 24, 224, 100, 2, 320, 64, 4,
       64}},
+    {"fp8",
+     DataType::FP8,
+     {WeightFormat::FP8, KvFormat::F16, 160, 4, 2, 40, 352, 67, 4, 320, 64, 3,
+      64}},
 };
 
 static constexpr RunMode modes[] = {{"forward", false, false},

@@ -202,6 +202,9 @@ static void addNanWeight(std::vector<OpCase> &cases, DataType type) {
   if (type == DataType::MXFP8) {
     *first = 0xff;   // A scale.
     last[17] = 0x7f; // An element.
+  } else if (type == DataType::FP8) {
+    first[1] = 0x7e; // A scale.
+    last[17] = 0xff; // An element.
   } else {
     // A block of these begins with its scale, in fp16.
     const uint16_t nan =
@@ -285,6 +288,7 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   addProduct(cases, {Plain, false, IQ4_XS, 20, 256}, two);
   addProduct(cases, {Plain, false, MXFP4, 20, 96}, two);
   addProduct(cases, {Plain, false, MXFP8, 130, 96}, few);
+  addProduct(cases, {Plain, false, FP8, 50, 352}, few);
   // A row of scales of a multiple of 16 bytes.
   addProduct(cases, {Plain, true, MXFP8, 34, 512, "_deep"}, two);
   for (const DataType type : {BF16, Q8_0, Q4_0, MXFP8}) {
@@ -297,7 +301,7 @@ void addMatmulCases(std::vector<OpCase> &cases) {
   addProduct(cases, {Residual, false, Q8_0, 66, 384, "_leaves4", 4}, few);
   addProduct(cases, {Plain, false, Q4_K, 20, 2048, "_leaves8", 8}, two);
   addProduct(cases, {Gated, false, F16, 34, 72}, two);
-  for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1, MXFP8})
+  for (const DataType type : {BF16, Q8_0, Q4_0, Q4_1, MXFP8, FP8})
     addNanWeight(cases, type);
   addHead(cases);
   addProductBehindNorm(cases, BF16, 192);

@@ -77,7 +77,7 @@ static void addEmbedCases(std::vector<OpCase> &cases) {
       {DataType::Q5_0, 96},    {DataType::Q5_1, 96},  {DataType::Q4_K, 256},
       {DataType::Q5_K, 256},   {DataType::Q6_K, 256}, {DataType::MXFP8, 96},
       {DataType::Q2_K, 256},   {DataType::Q3_K, 256}, {DataType::IQ4_NL, 96},
-      {DataType::IQ4_XS, 256}, {DataType::MXFP4, 96},
+      {DataType::IQ4_XS, 256}, {DataType::MXFP4, 96}, {DataType::FP8, 96},
   };
   for (const auto &[type, width] : tables) {
     const std::string name = absl::StrCat("embed_", dataTypeName(type).data());

@@ -11,7 +11,7 @@ func.func private @size(!llama.kv<heads = 3, size = 0>)
 
 // -----
 
-// expected-error @below {{expected a block format, one of q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp8, q2_k, q3_k, iq4_nl, iq4_xs, mxfp4, got 'q9_9'}}
+// expected-error @below {{expected a block format, one of q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp8, q2_k, q3_k, iq4_nl, iq4_xs, mxfp4, fp8, got 'q9_9'}}
 // expected-error @below {{failed to parse Llama_Quant parameter 'format'}}
 func.func private @format(tensor<2x32x!llama.quant<q9_9>>)
 

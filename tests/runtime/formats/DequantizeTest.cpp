@@ -14,7 +14,7 @@
 #include "runtime/formats/Dequantize.h"
 
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "tests/runtime/io/TestFiles.h"
 
 #include <cmath>
@@ -312,19 +312,47 @@ TEST(Quantize, MXFP8TakesTheLeastScaleThatClipsNothing) {
   EXPECT_EQ(scaleOf(0x1.fffffep127f), 247);
 }
 
-TEST(Quantize, ABlockOfMXFP8ThatIsNotFiniteIsNan) {
-  for (const float bad : {infinity, -infinity, std::nanf("")}) {
-    std::vector<float> values(64, 1.0f);
-    values[40] = bad;
-    const auto out =
-        dequantize(DataType::MXFP8, quantize(DataType::MXFP8, values), 64);
-    for (int i = 0; i < 64; ++i)
-      EXPECT_EQ(std::isnan(out[i]), i >= 32) << i;
-  }
+TEST(Dequantize, FP8) {
+  // 0.25, of which 2^-8 counts, times 1.5, -448, the least number, NaN.
+  const std::string elements = std::string("\x3c\xfe\x01\x7f", 4);
+  const auto out = dequantize(
+      DataType::FP8,
+      Bytes().u16(0x3400).add(elements).add(std::string(28, '\0')).text, 32);
+  EXPECT_EQ(out[0], 1.5f * 0x1p-10f);
+  EXPECT_EQ(out[1], -448.0f * 0x1p-10f);
+  EXPECT_EQ(out[2], 0x1p-19f);
+  EXPECT_TRUE(std::isnan(out[3]));
+  EXPECT_EQ(out[31], 0.0f);
+}
+
+TEST(Quantize, FP8TakesTheLeastScaleThatClipsNothing) {
+  std::vector<float> values(32, 0.0f);
+  const auto scaleOf = [&](float largest) {
+    values[5] = -largest;
+    const std::string out = quantize(DataType::FP8, values);
+    return static_cast<uint8_t>(out[0]) | static_cast<uint8_t>(out[1]) << 8;
+  };
+  EXPECT_EQ(scaleOf(448.0f), 0x5c00); // 256.
+  EXPECT_EQ(scaleOf(448.1f), 0x5c01);
+  EXPECT_EQ(scaleOf(0x1p-30f), 1);
+  EXPECT_EQ(scaleOf(448.0f * 255), 0x7bf8);
+  EXPECT_EQ(scaleOf(1e6f), 0x7bff);
+}
+
+TEST(Quantize, ABlockOfE4m3ThatIsNotFiniteIsNan) {
+  for (const DataType type : {DataType::MXFP8, DataType::FP8})
+    for (const float bad : {infinity, -infinity, std::nanf("")}) {
+      std::vector<float> values(64, 1.0f);
+      values[40] = bad;
+      const auto out = dequantize(type, quantize(type, values), 64);
+      for (int i = 0; i < 64; ++i)
+        EXPECT_EQ(std::isnan(out[i]), i >= 32) << i;
+    }
 }
 
 TEST(Quantize, BlocksOfZerosAndOfNoNumbersAreDefined) {
-  for (DataType type : {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8}) {
+  for (DataType type :
+       {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8, DataType::FP8}) {
     const auto zeros =
         dequantize(type, quantize(type, std::vector<float>(32, 0.0f)), 32);
     for (float value : zeros)

@@ -347,7 +347,7 @@ TEST(WeightMap, WhatIsNotFiniteIsNotBroughtToBlocks) {
                     .ok());
     std::vector<uint8_t> rows(3 * 32 * 4);
     for (const DataType type :
-         {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8}) {
+         {DataType::Q8_0, DataType::Q4_0, DataType::MXFP8, DataType::FP8}) {
       const auto read = [&](int64_t first, int64_t count) {
         return map.readRowsAs(*map.find("w"), type, first, count, rows.data());
       };

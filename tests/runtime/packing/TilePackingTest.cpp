@@ -17,7 +17,7 @@
 #include "runtime/base/CodeBooks.h"
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "tests/codegen/cpu_kernels/Oracle.h"
 
 #include <gtest/gtest.h>
@@ -62,6 +62,7 @@ constexpr Tiled tiled[] = {
     {DataType::IQ4_NL, 4, 0, 2, 0, 4.5, {}, 0},
     {DataType::IQ4_XS, 4, 0, 1, 2, 4.3125, {}, 0},
     {DataType::MXFP4, 4, 0, 1, 0, 4.25, {}, 0},
+    {DataType::FP8, 8, 0, 2, 0, 8.5, {}, 0},
 };
 
 /// A matrix of tiles, by columns and rows.
@@ -169,6 +170,8 @@ float weightIn(const Tiles &tiles, DataType type, int64_t row, int64_t k) {
     return half(own) * q + half(own + 2);
   case DataType::MXFP8:
     return e8m0ToF32(*own) * e4m3ToF32(static_cast<uint8_t>(bits));
+  case DataType::FP8:
+    return half(own) * 0x1p-8F * e4m3ToF32(static_cast<uint8_t>(bits));
   case DataType::MXFP4:
     return e8m0ToF32(*own) * e2m1(bits);
   case DataType::IQ4_NL:
@@ -314,6 +317,11 @@ TEST(WeightPackingTest, ANanElementMakesTheScaleOfItsBlockNan) {
   // Scales are behind 16 rows of 64 bytes.
   EXPECT_EQ(packed[1024], 0x38);
   EXPECT_EQ(packed[1025], e8m0Nan);
+  stored.insert(stored.begin(), 0x38);
+  stored.insert(stored.begin() + 34, 0x38);
+  const std::vector<uint8_t> halves = packedRows(DataType::FP8, 1, 64, stored);
+  EXPECT_EQ(half(&halves[1024]), f16ToF32(0x3838));
+  EXPECT_TRUE(std::isnan(half(&halves[1026])));
 }
 
 TEST(WeightLayoutTest, DepthsThatCannotBePackedAreKnown) {

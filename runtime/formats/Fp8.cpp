@@ -1,4 +1,4 @@
-//===- Mxfp8.cpp - Blocks of 8-bit floats ---------------------------------===//
+//===- Fp8.cpp - Blocks of 8-bit floats -----------------------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
+
+#include "runtime/formats/FloatBits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,10 +33,15 @@ uint8_t f32ToE4m3(float value) {
   return static_cast<uint8_t>(sign | rounded >> 20);
 }
 
-void dequantizeMxfp8(const uint8_t *in, float *out) {
-  const float scale = e8m0ToF32(in[0]);
-  for (int i = 0; i < mxfp8Elements; ++i)
-    out[i] = scale * e4m3ToF32(in[1 + i]);
+/// The largest magnitude of a block; NaN if a value is not finite.
+static float largestOf(const float *in) {
+  float largest = 0;
+  bool isFinite = true;
+  for (int i = 0; i < e4m3BlockElements; ++i) {
+    largest = std::max(largest, std::fabs(in[i]));
+    isFinite = isFinite && std::isfinite(in[i]);
+  }
+  return isFinite ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
 /// The scale for numbers up to `largest`, as E8M0.
@@ -47,20 +54,36 @@ static int scaleFor(float largest) {
 }
 
 void quantizeMxfp8(const float *in, uint8_t *out) {
-  float largest = 0;
-  bool isFinite = true;
-  for (int i = 0; i < mxfp8Elements; ++i) {
-    largest = std::max(largest, std::fabs(in[i]));
-    isFinite = isFinite && std::isfinite(in[i]);
-  }
+  const float largest = largestOf(in);
+  const bool isFinite = std::isfinite(largest);
   // Zeros have the scale 1.
   const int scale = !isFinite ? e8m0Nan : largest > 0 ? scaleFor(largest) : 127;
   out[0] = static_cast<uint8_t>(scale);
   // 2^(127 - scale); what it makes subnormal rounds to 0 anyway.
   const float inverse =
       isFinite ? e8m0ToF32(static_cast<uint8_t>(254 - scale)) : 0;
-  for (int i = 0; i < mxfp8Elements; ++i)
+  for (int i = 0; i < e4m3BlockElements; ++i)
     out[1 + i] = isFinite ? f32ToE4m3(in[i] * inverse) : 0;
+}
+
+void quantizeFp8(const float *in, uint8_t *out) {
+  // The largest value of a block whose d is 1.
+  constexpr float most = 448 * fp8Unit;
+  constexpr uint16_t largestHalf = 0x7bff;
+  const float largest = largestOf(in);
+  const bool isFinite = std::isfinite(largest);
+  uint16_t scale = 0xffff;
+  if (isFinite) {
+    // Zeros have the scale 1.
+    scale = f32ToF16(largest > 0 ? largest / most : 1 / fp8Unit);
+    if (f16ToF32(scale) * most < largest)
+      ++scale;
+    scale = std::min(scale, largestHalf);
+  }
+  std::memcpy(out, &scale, sizeof scale);
+  const float unit = f16ToF32(scale) * fp8Unit;
+  for (int i = 0; i < e4m3BlockElements; ++i)
+    out[2 + i] = isFinite ? f32ToE4m3(in[i] / unit) : 0;
 }
 
 } // namespace llamac
