@@ -13,11 +13,12 @@
 #include "frontends/Convert.h"
 
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Families.h"
 #include "frontends/Files.h"
 #include "frontends/TokenizerSources.h"
 #include "frontends/WeightTable.h"
-#include "frontends/gguf/GgufCheckpoint.h"
 #include "frontends/gguf/GgufKeys.h"
+#include "frontends/gguf/GgufWriter.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/formats/Dequantize.h"
@@ -415,17 +416,8 @@ bool isGgufOutput(DataType type) {
   return canQuantizeTo(type) && ggmlTypeNumber(type);
 }
 
-namespace {
-
-// The number of general.file_type for matrices of a type.
-struct GgufFileType {
-  DataType type;
-  int64_t number;
-};
-
-} // namespace
-
-static constexpr GgufFileType ggufFileTypes[] = {
+// The number of general.file_type for matrices of each type.
+static constexpr std::pair<DataType, uint32_t> ggufFileTypes[] = {
     {DataType::F32, 0},     {DataType::F16, 1},     {DataType::Q4_0, 2},
     {DataType::Q4_1, 3},    {DataType::Q8_0, 7},    {DataType::Q5_0, 8},
     {DataType::Q5_1, 9},    {DataType::Q2_K, 10},   {DataType::Q3_K, 12},
@@ -444,10 +436,10 @@ static void addFileType(absl::Span<const TensorStream> tensors,
       elements, [](auto &a, auto &b) { return a.second < b.second; });
   for (const auto &[type, number] : ggufFileTypes)
     if (type == most->first)
-      metadata.addInteger(ggufkeys::fileType, number);
+      metadata.add(ggufkeys::fileType, number);
   if (absl::c_any_of(elements,
                      [](auto &entry) { return isBlockFormat(entry.first); }))
-    metadata.addInteger(ggufkeys::quantizationVersion, 2);
+    metadata.add<uint32_t>(ggufkeys::quantizationVersion, 2);
 }
 
 // Keys of "general." that are not taken from another GGUF.
@@ -505,8 +497,8 @@ absl::Status convertToGguf(const Checkpoint &checkpoint, absl::string_view path,
                               dataTypeName(*options.type)));
   GgufMetadata metadata;
   LLAMAC_RETURN_IF_ERROR(addGgufConfig(checkpoint, metadata));
-  metadata.addText(ggufkeys::modelName, checkpoint.name);
-  metadata.addInteger(ggufkeys::alignment, ggufAlignment);
+  metadata.add<absl::string_view>(ggufkeys::modelName, checkpoint.name);
+  metadata.add<uint32_t>(ggufkeys::alignment, ggufAlignment);
   addFileType(tensors, metadata);
   LLAMAC_RETURN_IF_ERROR(addTokenizer(checkpoint, metadata));
   const std::vector<float> factors = ggufRopeFactors(checkpoint.config);

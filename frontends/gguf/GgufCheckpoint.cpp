@@ -15,13 +15,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/gguf/GgufCheckpoint.h"
-
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
 #include "frontends/Families.h"
 #include "frontends/gguf/GgufKeys.h"
 #include "frontends/gguf/GgufParts.h"
+#include "frontends/gguf/GgufWriter.h"
 #include "runtime/base/Status.h"
 #include "runtime/formats/Dequantize.h"
 
@@ -461,136 +460,106 @@ std::vector<float> ggufRopeFactors(const ModelConfig &config) {
   return areAlike(divisors) ? std::vector<float>() : divisors;
 }
 
-namespace {
-
-// Adds keys of the architecture, and keeps what they say.
-class FeatureWriter {
-public:
-  FeatureWriter(const ModelFamily &family, const ModelConfig &config,
-                GgufMetadata &metadata)
-      : family(family), config(config), features(config.features),
-        metadata(metadata), said(family.features) {}
-
-  void addSizes() {
-    for (const auto &[name, size] :
-         {std::pair(ggufkeys::contextLength, config.maxContext),
-          std::pair(ggufkeys::embeddingLength, config.dim),
-          std::pair(ggufkeys::blockCount, config.numLayers),
-          std::pair(ggufkeys::feedForwardLength, config.ffnDim),
-          std::pair(ggufkeys::headCount, config.numHeads),
-          std::pair(ggufkeys::headCountKv, config.numKvHeads),
-          std::pair(ggufkeys::keyLength, config.headSize),
-          std::pair(ggufkeys::valueLength, config.headSize),
-          std::pair(ggufkeys::ropeDimensionCount, config.headSize),
-          std::pair(ggufkeys::vocabSize, config.vocabSize)})
-      metadata.addInteger(keyOf(name), size);
-    metadata.addNumber(keyOf(ggufkeys::normEpsilon), config.normEps);
-    metadata.addNumber(keyOf(ggufkeys::ropeFreqBase), config.ropeTheta);
-    const std::vector<float> divisors = ropeDivisors(config);
-    if (divisors.empty() || !areAlike(divisors))
-      return;
-    metadata.addText(keyOf(ggufkeys::ropeScalingType), "linear");
-    metadata.addNumber(keyOf(ggufkeys::ropeScalingFactor), divisors[0]);
-  }
-
-  void addScales() {
-    if (family.hasScales) {
-      for (const auto &[name, scale] :
-           {std::pair(ggufkeys::embeddingScale, features.embeddingScale),
-            std::pair(ggufkeys::residualScale, features.residualScale),
-            std::pair(ggufkeys::attentionScale, scaleOfAttention()),
-            std::pair(ggufkeys::logitScale, 1 / features.logitsScale)})
-        metadata.addNumber(keyOf(name), scale);
-      said.embeddingScale = features.embeddingScale;
-      said.residualScale = features.residualScale;
-      said.attentionScale = features.attentionScale;
-      said.logitsScale = features.logitsScale;
-    }
-    if (family.embeddingBySqrtDim)
-      said.embeddingScale = features.embeddingScale;
-    if (family.hasLocalTheta) {
-      metadata.addNumber(keyOf(ggufkeys::ropeFreqBaseSwa), features.localTheta);
-      said.localTheta = features.localTheta;
-      said.attentionScale = scaleOfLocalTheta(config);
-      if (said.attentionScale == 0 && scaleOfAttention() == usualScale())
-        said.attentionScale = features.attentionScale;
-    }
-  }
-
-  void addLayers() {
-    int64_t window = 0;
-    for (const LayerAttention &layer : features.layers)
-      window = std::max(window, layer.window);
-    const bool hasWindows = family.windows == WindowRule::All ||
-                            family.windows == WindowRule::AllButNth;
-    said.layers = family.layersOf(config.numLayers, hasWindows ? window : 0,
-                                  family.interval);
-    if (hasWindows && !said.layers.empty()) {
-      metadata.addInteger(keyOf(ggufkeys::slidingWindow),
-                          window ? window : config.maxContext);
-      if (window && said.layers != features.layers)
-        addPattern(window);
-    }
-    const std::vector<LayerAttention> unrotated(
-        config.numLayers, {.rotation = LayerAttention::Rotation::None});
-    if (family.hasScales && features.layers == unrotated) {
-      metadata.addFlag(keyOf(ggufkeys::ropeFinetuned), false);
-      said.layers = unrotated;
-    }
-  }
-
-  absl::Status check() const {
-    const auto refuse = [&](absl::string_view what) {
-      return unsupportedError(absl::StrCat(what, ": expected what the ",
-                                           "architecture ", family.gguf,
-                                           " has in GGUF, got another"));
-    };
-    if (said.layers != features.layers)
-      return refuse("window or rotation of layers");
-    return said == features ? absl::OkStatus() : refuse("scale of attention");
-  }
-
-private:
-  std::string keyOf(absl::string_view name) const {
+// Adds which layers have a window or no rotation, and sets `said` to what the
+// keys say.
+static void addLayers(const ModelFamily &family, const ModelConfig &config,
+                      GgufMetadata &metadata,
+                      std::vector<LayerAttention> &said) {
+  const auto keyOf = [&](absl::string_view name) {
     return absl::StrCat(family.gguf, ".", name);
-  }
-
-  double usualScale() const {
-    return 1 / std::sqrt(static_cast<double>(config.headSize));
-  }
-  double scaleOfAttention() const {
-    return features.attentionScale ? features.attentionScale : usualScale();
-  }
-
-  void addPattern(int64_t window) {
+  };
+  const std::vector<LayerAttention> &layers = config.features.layers;
+  const std::vector<LayerAttention> unrotated(
+      config.numLayers, {.rotation = LayerAttention::Rotation::None});
+  int64_t window = 0;
+  for (const LayerAttention &layer : layers)
+    window = std::max(window, layer.window);
+  const bool hasWindows = family.windows == WindowRule::All ||
+                          family.windows == WindowRule::AllButNth;
+  said = family.layersOf(config.numLayers, hasWindows ? window : 0,
+                         family.interval);
+  if (hasWindows && !said.empty())
+    metadata.add(keyOf(ggufkeys::slidingWindow),
+                 static_cast<uint32_t>(window ? window : config.maxContext));
+  if (hasWindows && window && said != layers) {
     absl::FixedArray<bool> pattern(config.numLayers);
-    said.layers.clear();
-    for (int64_t i = 0; i < config.numLayers; ++i) {
-      pattern[i] = features.layer(i).window != 0;
-      said.layers.push_back(pattern[i] ? layerOfWindow(family, window)
-                                       : LayerAttention{});
-    }
-    metadata.addFlags(keyOf(ggufkeys::slidingWindowPattern), pattern);
+    said.assign(config.numLayers, {});
+    for (int64_t i = 0; i < config.numLayers; ++i)
+      if ((pattern[i] = layers[i].window != 0))
+        said[i] = layerOfWindow(family, window);
+    metadata.addArray<bool>(keyOf(ggufkeys::slidingWindowPattern), pattern);
   }
-
-  const ModelFamily &family;
-  const ModelConfig &config;
-  const ModelFeatures &features;
-  GgufMetadata &metadata;
-  ModelFeatures said;
-};
-
-} // namespace
+  if (family.hasScales && layers == unrotated) {
+    metadata.add(keyOf(ggufkeys::ropeFinetuned), false);
+    said = unrotated;
+  }
+}
 
 absl::Status addGgufConfig(const Checkpoint &checkpoint,
                            GgufMetadata &metadata) {
   const ModelFamily &family = familyInGguf(*checkpoint.family);
-  metadata.addText(ggufkeys::architecture, family.gguf);
-  FeatureWriter writer(family, checkpoint.config, metadata);
-  writer.addSizes();
-  writer.addScales();
-  writer.addLayers();
-  return withContext(writer.check(), checkpoint.path);
+  const ModelConfig &config = checkpoint.config;
+  const ModelFeatures &features = config.features;
+  const auto keyOf = [&](absl::string_view name) {
+    return absl::StrCat(family.gguf, ".", name);
+  };
+  const auto addNumber = [&](absl::string_view name, double value) {
+    metadata.add(keyOf(name), static_cast<float>(value));
+  };
+  metadata.add(ggufkeys::architecture, family.gguf);
+  for (const auto &[name, size] :
+       {std::pair(ggufkeys::contextLength, config.maxContext),
+        std::pair(ggufkeys::embeddingLength, config.dim),
+        std::pair(ggufkeys::blockCount, config.numLayers),
+        std::pair(ggufkeys::feedForwardLength, config.ffnDim),
+        std::pair(ggufkeys::headCount, config.numHeads),
+        std::pair(ggufkeys::headCountKv, config.numKvHeads),
+        std::pair(ggufkeys::keyLength, config.headSize),
+        std::pair(ggufkeys::valueLength, config.headSize),
+        std::pair(ggufkeys::ropeDimensionCount, config.headSize),
+        std::pair(ggufkeys::vocabSize, config.vocabSize)})
+    metadata.add(keyOf(name), static_cast<uint32_t>(size));
+  addNumber(ggufkeys::normEpsilon, config.normEps);
+  addNumber(ggufkeys::ropeFreqBase, config.ropeTheta);
+  const std::vector<float> divisors = ropeDivisors(config);
+  if (!divisors.empty() && areAlike(divisors)) {
+    metadata.add<absl::string_view>(keyOf(ggufkeys::ropeScalingType), "linear");
+    addNumber(ggufkeys::ropeScalingFactor, divisors[0]);
+  }
+
+  // The features that the architecture and the keys say.
+  ModelFeatures said = family.features;
+  const double usualScale = 1 / std::sqrt(static_cast<double>(config.headSize));
+  const double scale =
+      features.attentionScale ? features.attentionScale : usualScale;
+  if (family.hasScales) {
+    addNumber(ggufkeys::embeddingScale, features.embeddingScale);
+    addNumber(ggufkeys::residualScale, features.residualScale);
+    addNumber(ggufkeys::attentionScale, scale);
+    addNumber(ggufkeys::logitScale, 1 / features.logitsScale);
+    said.embeddingScale = features.embeddingScale;
+    said.residualScale = features.residualScale;
+    said.attentionScale = features.attentionScale;
+    said.logitsScale = features.logitsScale;
+  }
+  if (family.embeddingBySqrtDim)
+    said.embeddingScale = features.embeddingScale;
+  if (family.hasLocalTheta) {
+    addNumber(ggufkeys::ropeFreqBaseSwa, features.localTheta);
+    said.localTheta = features.localTheta;
+    said.attentionScale = scaleOfLocalTheta(config);
+    if (said.attentionScale == 0 && scale == usualScale)
+      said.attentionScale = features.attentionScale;
+  }
+  addLayers(family, config, metadata, said.layers);
+  if (said == features)
+    return absl::OkStatus();
+  return unsupportedError(absl::StrCat(
+      checkpoint.path, ": ",
+      said.layers == features.layers ? "scale of attention"
+                                     : "window or rotation of layers",
+      ": expected what the architecture ", family.gguf,
+      " has in GGUF, got another"));
 }
 
 } // namespace llamac

@@ -18,61 +18,58 @@
 
 namespace llamac::ggufkeys {
 
-inline constexpr absl::string_view general = "general.";
-inline constexpr absl::string_view alignment = "general.alignment";
-inline constexpr absl::string_view architecture = "general.architecture";
-inline constexpr absl::string_view fileType = "general.file_type";
-inline constexpr absl::string_view modelName = "general.name";
-inline constexpr absl::string_view quantizationVersion =
-    "general.quantization_version";
+using Key = absl::string_view;
 
-inline constexpr absl::string_view attentionScale = "attention.scale";
-inline constexpr absl::string_view blockCount = "block_count";
-inline constexpr absl::string_view contextLength = "context_length";
-inline constexpr absl::string_view embeddingLength = "embedding_length";
-inline constexpr absl::string_view embeddingScale = "embedding_scale";
-inline constexpr absl::string_view feedForwardLength = "feed_forward_length";
-inline constexpr absl::string_view headCount = "attention.head_count";
-inline constexpr absl::string_view headCountKv = "attention.head_count_kv";
-inline constexpr absl::string_view keyLength = "attention.key_length";
-inline constexpr absl::string_view logitScale = "logit_scale";
-inline constexpr absl::string_view normEpsilon =
-    "attention.layer_norm_rms_epsilon";
-inline constexpr absl::string_view residualScale = "residual_scale";
-inline constexpr absl::string_view ropeDimensionCount = "rope.dimension_count";
-inline constexpr absl::string_view ropeFinetuned = "rope.scaling.finetuned";
-inline constexpr absl::string_view ropeFreqBase = "rope.freq_base";
-inline constexpr absl::string_view ropeFreqBaseSwa = "rope.freq_base_swa";
-inline constexpr absl::string_view ropeScalingFactor = "rope.scaling.factor";
-inline constexpr absl::string_view ropeScalingType = "rope.scaling.type";
-inline constexpr absl::string_view slidingWindow = "attention.sliding_window";
-inline constexpr absl::string_view slidingWindowPattern =
-    "attention.sliding_window_pattern";
-inline constexpr absl::string_view valueLength = "attention.value_length";
-inline constexpr absl::string_view vocabSize = "vocab_size";
+inline constexpr Key general = "general.";
+inline constexpr Key alignment = "general.alignment";
+inline constexpr Key architecture = "general.architecture";
+inline constexpr Key fileType = "general.file_type";
+inline constexpr Key modelName = "general.name";
+inline constexpr Key quantizationVersion = "general.quantization_version";
 
-inline constexpr absl::string_view tokenizer = "tokenizer.";
-inline constexpr absl::string_view addBosToken = "tokenizer.ggml.add_bos_token";
-inline constexpr absl::string_view addSpacePrefix =
-    "tokenizer.ggml.add_space_prefix";
-inline constexpr absl::string_view bosTokenId = "tokenizer.ggml.bos_token_id";
+inline constexpr Key attentionScale = "attention.scale";
+inline constexpr Key blockCount = "block_count";
+inline constexpr Key contextLength = "context_length";
+inline constexpr Key embeddingLength = "embedding_length";
+inline constexpr Key embeddingScale = "embedding_scale";
+inline constexpr Key feedForwardLength = "feed_forward_length";
+inline constexpr Key headCount = "attention.head_count";
+inline constexpr Key headCountKv = "attention.head_count_kv";
+inline constexpr Key keyLength = "attention.key_length";
+inline constexpr Key logitScale = "logit_scale";
+inline constexpr Key normEpsilon = "attention.layer_norm_rms_epsilon";
+inline constexpr Key residualScale = "residual_scale";
+inline constexpr Key ropeDimensionCount = "rope.dimension_count";
+inline constexpr Key ropeFinetuned = "rope.scaling.finetuned";
+inline constexpr Key ropeFreqBase = "rope.freq_base";
+inline constexpr Key ropeFreqBaseSwa = "rope.freq_base_swa";
+inline constexpr Key ropeScalingFactor = "rope.scaling.factor";
+inline constexpr Key ropeScalingType = "rope.scaling.type";
+inline constexpr Key slidingWindow = "attention.sliding_window";
+inline constexpr Key slidingWindowPattern = "attention.sliding_window_pattern";
+inline constexpr Key valueLength = "attention.value_length";
+inline constexpr Key vocabSize = "vocab_size";
+
+inline constexpr Key tokenizer = "tokenizer.";
+inline constexpr Key addBosToken = "tokenizer.ggml.add_bos_token";
+inline constexpr Key addSpacePrefix = "tokenizer.ggml.add_space_prefix";
+inline constexpr Key bosTokenId = "tokenizer.ggml.bos_token_id";
 /// A template that is not the only one has its name behind this and a dot.
-inline constexpr absl::string_view chatTemplate = "tokenizer.chat_template";
-inline constexpr absl::string_view chatTemplates = "tokenizer.chat_templates";
-inline constexpr absl::string_view eomTokenId = "tokenizer.ggml.eom_token_id";
-inline constexpr absl::string_view eosTokenId = "tokenizer.ggml.eos_token_id";
-inline constexpr absl::string_view eotTokenId = "tokenizer.ggml.eot_token_id";
-inline constexpr absl::string_view merges = "tokenizer.ggml.merges";
-inline constexpr absl::string_view preTokenizer = "tokenizer.ggml.pre";
-inline constexpr absl::string_view scores = "tokenizer.ggml.scores";
-inline constexpr absl::string_view tokenizerModel = "tokenizer.ggml.model";
-inline constexpr absl::string_view tokens = "tokenizer.ggml.tokens";
-inline constexpr absl::string_view tokenTypes = "tokenizer.ggml.token_type";
-inline constexpr absl::string_view unknownTokenId =
-    "tokenizer.ggml.unknown_token_id";
+inline constexpr Key chatTemplate = "tokenizer.chat_template";
+inline constexpr Key chatTemplates = "tokenizer.chat_templates";
+inline constexpr Key eomTokenId = "tokenizer.ggml.eom_token_id";
+inline constexpr Key eosTokenId = "tokenizer.ggml.eos_token_id";
+inline constexpr Key eotTokenId = "tokenizer.ggml.eot_token_id";
+inline constexpr Key merges = "tokenizer.ggml.merges";
+inline constexpr Key preTokenizer = "tokenizer.ggml.pre";
+inline constexpr Key scores = "tokenizer.ggml.scores";
+inline constexpr Key tokenizerModel = "tokenizer.ggml.model";
+inline constexpr Key tokens = "tokenizer.ggml.tokens";
+inline constexpr Key tokenTypes = "tokenizer.ggml.token_type";
+inline constexpr Key unknownTokenId = "tokenizer.ggml.unknown_token_id";
 
 /// The tensor of what divides the rotary frequencies.
-inline constexpr absl::string_view ropeFactors = "rope_freqs.weight";
+inline constexpr Key ropeFactors = "rope_freqs.weight";
 
 } // namespace llamac::ggufkeys
 

@@ -648,17 +648,18 @@ private:
 
 static void addVocabulary(const GgufVocabulary &vocabulary,
                           GgufMetadata &metadata) {
-  metadata.addText(ggufkeys::tokenizerModel, vocabulary.model);
-  metadata.addTexts(ggufkeys::tokens, vocabulary.tokens);
-  metadata.addIntegers(
+  using Text = absl::string_view;
+  metadata.add(ggufkeys::tokenizerModel, vocabulary.model);
+  metadata.addArray<Text>(ggufkeys::tokens, vocabulary.tokens);
+  metadata.addArray<int32_t>(
       ggufkeys::tokenTypes,
       std::vector<int32_t>(vocabulary.types.begin(), vocabulary.types.end()));
   if (vocabulary.model == "gpt2") {
-    metadata.addText(ggufkeys::preTokenizer, vocabulary.pre);
-    metadata.addTexts(ggufkeys::merges, vocabulary.merges);
+    metadata.add(ggufkeys::preTokenizer, vocabulary.pre);
+    metadata.addArray<Text>(ggufkeys::merges, vocabulary.merges);
   } else {
-    metadata.addNumbers(ggufkeys::scores, vocabulary.scores);
-    metadata.addFlag(ggufkeys::addSpacePrefix, *vocabulary.addSpacePrefix);
+    metadata.addArray<float>(ggufkeys::scores, vocabulary.scores);
+    metadata.add(ggufkeys::addSpacePrefix, *vocabulary.addSpacePrefix);
   }
   for (const auto &[key, id] :
        {std::pair(ggufkeys::bosTokenId, vocabulary.bosId),
@@ -667,19 +668,18 @@ static void addVocabulary(const GgufVocabulary &vocabulary,
         std::pair(ggufkeys::eomTokenId, vocabulary.eomId),
         std::pair(ggufkeys::unknownTokenId, vocabulary.unknownId)})
     if (id)
-      metadata.addInteger(key, *id);
-  metadata.addFlag(ggufkeys::addBosToken, *vocabulary.addBos);
-  std::vector<absl::string_view> names;
-  for (const auto &[name, text] : vocabulary.chatTemplates) {
+      metadata.add(key, static_cast<uint32_t>(*id));
+  metadata.add(ggufkeys::addBosToken, *vocabulary.addBos);
+  std::vector<Text> names;
+  for (const auto &[name, text] : vocabulary.chatTemplates)
     if (name == defaultChatTemplate) {
-      metadata.addText(ggufkeys::chatTemplate, text);
-      continue;
+      metadata.add(ggufkeys::chatTemplate, text);
+    } else {
+      names.push_back(name);
+      metadata.add(absl::StrCat(ggufkeys::chatTemplate, ".", name), text);
     }
-    names.push_back(name);
-    metadata.addText(absl::StrCat(ggufkeys::chatTemplate, ".", name), text);
-  }
   if (!names.empty())
-    metadata.addTexts(ggufkeys::chatTemplates, names);
+    metadata.addArray<Text>(ggufkeys::chatTemplates, names);
 }
 
 // The special tokens that take white space, or are words of their own.

@@ -17,77 +17,17 @@
 
 namespace llamac {
 
-template <class T> static void append(std::string &out, T value) {
-  out.append(reinterpret_cast<const char *>(&value), sizeof(value));
-}
-
-static void appendText(std::string &out, absl::string_view text) {
-  append<uint64_t>(out, text.size());
-  absl::StrAppend(&out, text);
-}
-
-template <class T> void GgufMetadata::put(T value) { append(text, value); }
-void GgufMetadata::put(absl::string_view value) { appendText(text, value); }
-
 void GgufMetadata::begin(absl::string_view key, GgufType type) {
-  put(key);
-  put(static_cast<uint32_t>(type));
+  putGguf(text, key);
+  putGguf(text, static_cast<uint32_t>(type));
   ++count;
 }
 
 void GgufMetadata::beginArray(absl::string_view key, GgufType type,
                               uint64_t size) {
   begin(key, GgufType::Array);
-  put(static_cast<uint32_t>(type));
-  put(size);
-}
-
-void GgufMetadata::addInteger(absl::string_view key, int64_t value) {
-  begin(key, GgufType::UInt32);
-  put(static_cast<uint32_t>(value));
-}
-
-void GgufMetadata::addNumber(absl::string_view key, double value) {
-  begin(key, GgufType::Float32);
-  put(static_cast<float>(value));
-}
-
-void GgufMetadata::addFlag(absl::string_view key, bool value) {
-  begin(key, GgufType::Bool);
-  put(value);
-}
-
-void GgufMetadata::addText(absl::string_view key, absl::string_view value) {
-  begin(key, GgufType::String);
-  put(value);
-}
-
-void GgufMetadata::addIntegers(absl::string_view key,
-                               absl::Span<const int32_t> values) {
-  beginArray(key, GgufType::Int32, values.size());
-  for (int32_t value : values)
-    put(value);
-}
-
-void GgufMetadata::addNumbers(absl::string_view key,
-                              absl::Span<const float> values) {
-  beginArray(key, GgufType::Float32, values.size());
-  for (float value : values)
-    put(value);
-}
-
-void GgufMetadata::addFlags(absl::string_view key,
-                            absl::Span<const bool> values) {
-  beginArray(key, GgufType::Bool, values.size());
-  for (bool value : values)
-    put(value);
-}
-
-void GgufMetadata::addTexts(absl::string_view key,
-                            absl::Span<const absl::string_view> values) {
-  beginArray(key, GgufType::String, values.size());
-  for (absl::string_view value : values)
-    put(value);
+  putGguf(text, static_cast<uint32_t>(type));
+  putGguf(text, size);
 }
 
 void GgufMetadata::copy(const GgufValue &value) {
@@ -102,10 +42,10 @@ void GgufMetadata::copy(const GgufValue &value) {
 absl::Status writeGguf(absl::string_view path, const GgufMetadata &metadata,
                        absl::Span<const TensorStream> tensors) {
   std::string header;
-  append(header, ggufMagic);
-  append<uint32_t>(header, 3); // The version.
-  append<uint64_t>(header, tensors.size());
-  append(header, metadata.size());
+  putGguf(header, ggufMagic);
+  putGguf<uint32_t>(header, 3); // The version.
+  putGguf<uint64_t>(header, tensors.size());
+  putGguf(header, metadata.size());
   header += metadata.bytes();
   uint64_t offset = 0;
   for (const TensorStream &tensor : tensors) {
@@ -113,12 +53,12 @@ absl::Status writeGguf(absl::string_view path, const GgufMetadata &metadata,
     if (!type)
       return internalError(absl::StrCat(tensor.name, ": GGML has no type ",
                                         dataTypeName(tensor.type)));
-    appendText(header, tensor.name);
-    append(header, static_cast<uint32_t>(tensor.shape.size()));
+    putGguf<absl::string_view>(header, tensor.name);
+    putGguf(header, static_cast<uint32_t>(tensor.shape.size()));
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size)
-      append(header, *size);
-    append(header, *type);
-    append(header, offset);
+      putGguf(header, *size);
+    putGguf(header, *type);
+    putGguf(header, offset);
     offset = (offset + tensor.bytes() + ggufAlignment - 1) / ggufAlignment *
              ggufAlignment;
   }

@@ -22,21 +22,34 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace llamac {
 
-/// Metadata in the form that a file has it, each key of which is added once.
+/// Appends a number, a flag or, with its length ahead of it, a text.
+template <class T> void putGguf(std::string &out, T value) {
+  if constexpr (std::is_same_v<T, absl::string_view>) {
+    putGguf<uint64_t>(out, value.size());
+    out.append(value.data(), value.size());
+  } else {
+    out.append(reinterpret_cast<const char *>(&value), sizeof(value));
+  }
+}
+
+/// Metadata in the form that a file has it, each key of which is added once. A
+/// value's T is uint32_t, int32_t, float, bool or absl::string_view.
 class GgufMetadata {
 public:
-  void addInteger(absl::string_view key, int64_t value); ///< Writes a uint32.
-  void addNumber(absl::string_view key, double value);   ///< Writes a float32.
-  void addFlag(absl::string_view key, bool value);
-  void addText(absl::string_view key, absl::string_view value);
-  void addIntegers(absl::string_view key, absl::Span<const int32_t> values);
-  void addNumbers(absl::string_view key, absl::Span<const float> values);
-  void addFlags(absl::string_view key, absl::Span<const bool> values);
-  void addTexts(absl::string_view key,
-                absl::Span<const absl::string_view> values);
+  template <class T> void add(absl::string_view key, T value) {
+    begin(key, typeOf<T>());
+    putGguf(text, value);
+  }
+  template <class T>
+  void addArray(absl::string_view key, absl::Span<const T> values) {
+    beginArray(key, typeOf<T>(), values.size());
+    for (T value : values)
+      putGguf(text, value);
+  }
   /// Adds a value of another file as it is.
   void copy(const GgufValue &value);
 
@@ -44,8 +57,13 @@ public:
   const std::string &bytes() const { return text; }
 
 private:
-  void put(absl::string_view value);
-  template <class T> void put(T value);
+  template <class T> static constexpr GgufType typeOf() {
+    return std::is_same_v<T, uint32_t>  ? GgufType::UInt32
+           : std::is_same_v<T, int32_t> ? GgufType::Int32
+           : std::is_same_v<T, float>   ? GgufType::Float32
+           : std::is_same_v<T, bool>    ? GgufType::Bool
+                                        : GgufType::String;
+  }
   void begin(absl::string_view key, GgufType type);
   void beginArray(absl::string_view key, GgufType type, uint64_t size);
 
