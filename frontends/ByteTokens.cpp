@@ -26,13 +26,27 @@ std::optional<std::string> pieceBytes(absl::string_view piece, TokenType type) {
   return std::string(1, static_cast<char>(byte));
 }
 
+std::string pieceText(absl::string_view bytes, TokenType type) {
+  return type == TokenType::Byte
+             ? absl::StrFormat("<0x%02X>", static_cast<uint8_t>(bytes[0]))
+             : absl::StrReplaceAll(bytes, {{" ", "\xE2\x96\x81"}});
+}
+
 ByteLevelSpelling::ByteLevelSpelling() {
   uint32_t next = firstOther;
   for (uint32_t byte = 0; byte < 256; ++byte) {
     const bool printable = (byte >= 0x21 && byte <= 0x7E) ||
                            (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    byteOf[printable ? byte : next++] = static_cast<uint8_t>(byte);
+    charOf[byte] = printable ? byte : next++;
+    byteOf[charOf[byte]] = static_cast<uint8_t>(byte);
   }
+}
+
+std::string ByteLevelSpelling::spell(absl::string_view bytes) const {
+  std::string out;
+  for (char byte : bytes)
+    appendUtf8(out, charOf[static_cast<uint8_t>(byte)]);
+  return out;
 }
 
 std::optional<std::string>

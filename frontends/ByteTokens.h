@@ -24,6 +24,9 @@ namespace llamac {
 /// a byte token are exactly "<0x", two upper-case hexadecimal digits and ">".
 std::optional<std::string> pieceBytes(absl::string_view piece, TokenType type);
 
+/// The piece that pieceBytes() takes for `bytes`.
+std::string pieceText(absl::string_view bytes, TokenType type);
+
 /// GPT-2's spelling of bytes as printable characters: '!' to '~', U+00A1 to
 /// U+00AC and U+00AE to U+00FF stand for the byte of their number; the other
 /// bytes, in order, are U+0100 and up.
@@ -35,11 +38,14 @@ public:
   /// stands for no byte.
   std::optional<std::string> bytes(absl::string_view spelling) const;
 
+  std::string spell(absl::string_view bytes) const;
+
 private:
   static constexpr uint32_t firstOther = 0x100;
   static constexpr uint32_t numOthers = 68;
 
   std::array<std::optional<uint8_t>, firstOther + numOthers> byteOf;
+  std::array<uint32_t, 256> charOf; ///< Code points.
 };
 
 } // namespace llamac

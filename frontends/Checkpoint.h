@@ -31,6 +31,8 @@
 
 namespace llamac {
 
+struct ModelFamily;
+
 enum class CheckpointFormat { Meta, HuggingFace, Gguf };
 
 /// "meta", "huggingface" or "gguf".
@@ -64,6 +66,8 @@ struct GenerationDefaults {
 
 struct Checkpoint {
   CheckpointFormat format = CheckpointFormat::Meta;
+  /// The family that the files name, for those who write files.
+  const ModelFamily *family = nullptr;
   std::string name; ///< For people: the directory, file or GGUF name.
   std::string path; ///< The path that the user gave.
   ModelConfig config;

@@ -10,14 +10,18 @@
 #define LLAMAC_FRONTENDS_CHECKPOINTFORMATS_H
 
 #include "frontends/Checkpoint.h"
+#include "frontends/WeightTable.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace llamac {
+
+class GgufMetadata;
 
 /// Each reads a model into `checkpoint`: that of `directory`, whose params.json
 /// or config.json is at `configPath`, or of the file at `path`. Without weights
@@ -32,6 +36,17 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                                        Checkpoint &checkpoint);
 absl::Status readGgufCheckpoint(const std::string &path, bool withWeights,
                                 Checkpoint &checkpoint);
+
+/// How GGUF stores the weights of `family`.
+StoredForm ggufForm(const ModelFamily &family);
+
+/// Adds the architecture and the configuration of `checkpoint`. Unsupported:
+/// features that its architecture does not have in GGUF.
+absl::Status addGgufConfig(const Checkpoint &checkpoint,
+                           GgufMetadata &metadata);
+
+/// The elements of rope_freqs.weight; none where addGgufConfig() says all.
+std::vector<float> ggufRopeFactors(const ModelConfig &config);
 
 /// The FFN size of Meta's reference model: two thirds of 4 `dim`, times
 /// `multiplier` where there is one, rounded up to `multipleOf`; each step

@@ -13,12 +13,20 @@
 #include "frontends/Convert.h"
 
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Families.h"
 #include "frontends/Files.h"
+#include "frontends/TokenizerSources.h"
 #include "frontends/WeightTable.h"
+#include "frontends/gguf/GgufKeys.h"
+#include "frontends/gguf/GgufWriter.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
+#include "runtime/formats/Dequantize.h"
 #include "runtime/io/AtomicFile.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <nlohmann/json.hpp>
@@ -27,6 +35,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 namespace llamac {
@@ -103,12 +112,9 @@ static void toHalves(std::vector<uint8_t> &rows, int64_t rowBytes,
                      int64_t headSize) {
   const std::vector<uint8_t> pairs = rows;
   const int64_t count = static_cast<int64_t>(rows.size()) / rowBytes;
-  for (int64_t row = 0; row < count; ++row) {
-    const int64_t inHead = row % headSize;
-    const int64_t to = row - inHead + inHead / 2 + (inHead % 2) * headSize / 2;
-    std::memcpy(rows.data() + to * rowBytes, pairs.data() + row * rowBytes,
-                static_cast<size_t>(rowBytes));
-  }
+  for (int64_t row = 0; row < count; ++row)
+    std::memcpy(rows.data() + rowOfHalves(row, headSize) * rowBytes,
+                pairs.data() + row * rowBytes, static_cast<size_t>(rowBytes));
 }
 
 static absl::Status produceWeight(StreamState &state,
@@ -127,8 +133,9 @@ static absl::Status produceWeight(StreamState &state,
     rows.resize(static_cast<size_t>(count * rowBytes));
     LLAMAC_RETURN_IF_ERROR(state.checkpoint->weights.readRowsAs(
         weight, type, first, count, rows.data()));
-    if (halves)
-      toHalves(rows, rowBytes, head);
+    if (halves) // A vector has elements for rows.
+      toHalves(rows, weight.rows == 1 ? rowBytes / weight.cols : rowBytes,
+               head);
     LLAMAC_RETURN_IF_ERROR(write(rows));
     state.done += rows.size();
     if (state.options->progress)
@@ -137,37 +144,58 @@ static absl::Status produceWeight(StreamState &state,
   return absl::OkStatus();
 }
 
-// Streams of all weights of `checkpoint`, in the order of expectedWeights and
-// named by `name`; `halves` puts wq and wk in the order of rotary halves. They
-// refer to `checkpoint` and `options`, and report progress.
+// Streams of all weights of `checkpoint`, in the order of expectedWeights, as
+// `form` has them and of the types that `typeOf` gives. They refer to
+// `checkpoint` and `options`, and report progress.
 static std::vector<TensorStream>
 streamWeights(const Checkpoint &checkpoint, const ConvertOptions &options,
-              std::string ExpectedWeight::*name, bool halves) {
+              const StoredForm &form,
+              absl::FunctionRef<DataType(const WeightSource &weight)> typeOf) {
   auto state = std::make_shared<StreamState>();
   state->checkpoint = &checkpoint;
   state->options = &options;
   std::vector<TensorStream> streams;
-  for (const ExpectedWeight &expected : expectedWeights(checkpoint.config)) {
-    const WeightSource *weight = checkpoint.weights.find(expected.name);
-    if (!weight)
-      continue; // "output" of tied embeddings.
+  const std::vector<ExpectedWeight> expected =
+      expectedWeights(checkpoint.config);
+  for (const auto &[name, weights] : tensorsOf(expected, form)) {
     TensorStream stream;
-    stream.name = expected.*name;
-    stream.type = isBlockFormat(weight->type) || weight->decoder
-                      ? options.blockType
-                      : weight->type;
-    if (!expected.isVector)
-      stream.shape.push_back(static_cast<uint64_t>(weight->rows));
-    stream.shape.push_back(static_cast<uint64_t>(weight->cols));
-    stream.produce = [state, weight, type = stream.type,
-                      reorder = halves &&
-                                expected.isRotary](const WriteBytes &write) {
-      return produceWeight(*state, *weight, type, reorder, write);
+    stream.name = name;
+    std::vector<std::pair<const WeightSource *, bool>> parts;
+    uint64_t rows = 0;
+    for (const ExpectedWeight *part : weights)
+      if (const WeightSource *weight = checkpoint.weights.find(part->name)) {
+        parts.emplace_back(weight, form.rotaryHalves && part->isRotary);
+        rows += static_cast<uint64_t>(weight->rows);
+      }
+    if (parts.empty())
+      continue; // "output" of tied embeddings.
+    stream.type = typeOf(*parts[0].first);
+    if (!weights[0]->isVector)
+      stream.shape.push_back(rows);
+    stream.shape.push_back(static_cast<uint64_t>(weights[0]->cols));
+    stream.produce = [state, parts = std::move(parts),
+                      type = stream.type](const WriteBytes &write) {
+      for (const auto &[weight, reorder] : parts)
+        LLAMAC_RETURN_IF_ERROR(
+            produceWeight(*state, *weight, type, reorder, write));
+      return absl::OkStatus();
     };
     state->total += stream.bytes();
     streams.push_back(std::move(stream));
   }
   return streams;
+}
+
+// streamWeights() for formats of plain floats.
+static std::vector<TensorStream>
+streamPlainWeights(const Checkpoint &checkpoint, const ConvertOptions &options,
+                   const StoredForm &form) {
+  return streamWeights(checkpoint, options, form,
+                       [&](const WeightSource &weight) {
+                         return isBlockFormat(weight.type) || weight.decoder
+                                    ? options.type.value_or(DataType::BF16)
+                                    : weight.type;
+                       });
 }
 
 //===----------------------------------------------------------------------===//
@@ -308,11 +336,11 @@ absl::Status convertToMeta(const Checkpoint &checkpoint,
     std::vector<TensorAlias> aliases;
     if (checkpoint.config.tiedEmbeddings)
       aliases.push_back({"output.weight", "tok_embeddings.weight"});
-    return writeTorchFile(joinPath(target, "consolidated.00.pth"),
-                          streamWeights(checkpoint, options,
-                                        &ExpectedWeight::metaName,
-                                        /*halves=*/false),
-                          aliases);
+    return writeTorchFile(
+        joinPath(target, "consolidated.00.pth"),
+        streamPlainWeights(checkpoint, options,
+                           {.name = &ExpectedWeight::metaName}),
+        aliases);
   };
   return writeModel(checkpoint, target, options, writeWeights, "params.json",
                     params);
@@ -366,8 +394,9 @@ absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
                                   absl::string_view directory,
                                   const ConvertOptions &options) {
   const std::string target(directory);
-  const std::vector<TensorStream> streams = streamWeights(
-      checkpoint, options, &ExpectedWeight::hfName, /*halves=*/true);
+  const std::vector<TensorStream> streams = streamPlainWeights(
+      checkpoint, options,
+      {.name = &ExpectedWeight::hfName, .rotaryHalves = true});
   if (streams.empty())
     return internalError("a checkpoint without weights");
   LLAMAC_ASSIGN_OR_RETURN(const nlohmann::ordered_json config,
@@ -377,6 +406,113 @@ absl::Status convertToHuggingFace(const Checkpoint &checkpoint,
   };
   return writeModel(checkpoint, target, options, writeWeights, "config.json",
                     config);
+}
+
+//===----------------------------------------------------------------------===//
+// GGUF
+//===----------------------------------------------------------------------===//
+
+bool isGgufOutput(DataType type) {
+  return canQuantizeTo(type) && ggmlTypeNumber(type);
+}
+
+// The number of general.file_type for matrices of each type.
+static constexpr std::pair<DataType, uint32_t> ggufFileTypes[] = {
+    {DataType::F32, 0},     {DataType::F16, 1},     {DataType::Q4_0, 2},
+    {DataType::Q4_1, 3},    {DataType::Q8_0, 7},    {DataType::Q5_0, 8},
+    {DataType::Q5_1, 9},    {DataType::Q2_K, 10},   {DataType::Q3_K, 12},
+    {DataType::Q4_K, 15},   {DataType::Q5_K, 17},   {DataType::Q6_K, 18},
+    {DataType::IQ4_NL, 25}, {DataType::IQ4_XS, 30}, {DataType::BF16, 32},
+    {DataType::MXFP4, 38}};
+
+// Adds what the types of `tensors` are: that of the most elements counts.
+static void addFileType(absl::Span<const TensorStream> tensors,
+                        GgufMetadata &metadata) {
+  std::map<DataType, uint64_t> elements;
+  for (const TensorStream &tensor : tensors)
+    if (tensor.shape.size() > 1)
+      elements[tensor.type] += tensor.elements();
+  const auto most = absl::c_max_element(
+      elements, [](auto &a, auto &b) { return a.second < b.second; });
+  for (const auto &[type, number] : ggufFileTypes)
+    if (type == most->first)
+      metadata.add(ggufkeys::fileType, number);
+  if (absl::c_any_of(elements,
+                     [](auto &entry) { return isBlockFormat(entry.first); }))
+    metadata.add<uint32_t>(ggufkeys::quantizationVersion, 2);
+}
+
+// Keys of "general." that are not taken from another GGUF.
+static constexpr absl::string_view writtenKeys[] = {
+    ggufkeys::alignment, ggufkeys::architecture, ggufkeys::fileType,
+    ggufkeys::modelName, ggufkeys::quantizationVersion};
+
+// Adds the tokenizer, and of another GGUF all that says nothing of the form of
+// the weights.
+static absl::Status addTokenizer(const Checkpoint &checkpoint,
+                                 GgufMetadata &metadata) {
+  const TokenizerSource &tokenizer = checkpoint.tokenizer;
+  if (tokenizer.kind == TokenizerFormat::None) {
+    printWarning("no tokenizer is written: the model has none");
+    return absl::OkStatus();
+  }
+  if (tokenizer.kind == TokenizerFormat::Gguf) {
+    for (const GgufValue &value : tokenizer.gguf->values())
+      if (absl::StartsWith(value.key, ggufkeys::tokenizer) ||
+          (absl::StartsWith(value.key, ggufkeys::general) &&
+           !absl::c_linear_search(writtenKeys, value.key)))
+        metadata.copy(value);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::optional<std::string>> blob = buildDirectoryBlob(
+      checkpoint.path, static_cast<uint32_t>(checkpoint.config.vocabSize));
+  const absl::Status status =
+      blob.ok() ? addGgufTokenizer(checkpoint, **blob, metadata)
+                : blob.status();
+  if (exitCode(status) != ExitCode::Unsupported)
+    return status;
+  // The weights are of use without it, to whoever has the tokenizer's file.
+  printWarning(absl::StrCat("no tokenizer is written: ", status.message()));
+  return absl::OkStatus();
+}
+
+absl::Status convertToGguf(const Checkpoint &checkpoint, absl::string_view path,
+                           const ConvertOptions &options) {
+  int64_t numKept = 0;
+  const auto typeOf = [&](const WeightSource &weight) {
+    if (weight.rows == 1)
+      return DataType::F32;
+    // GGUF has no 8-bit floats.
+    const DataType type = options.type.value_or(
+        ggmlTypeNumber(weight.type) ? weight.type : DataType::BF16);
+    const int64_t block = dataTypeInfo(type).blockElements;
+    if (weight.cols % block == 0)
+      return type;
+    ++numKept;
+    return weight.type;
+  };
+  std::vector<TensorStream> tensors = streamWeights(
+      checkpoint, options, ggufForm(familyInGguf(*checkpoint.family)), typeOf);
+  if (numKept > 0)
+    printWarning(absl::StrCat(numKept, " matrices keep their types: their ",
+                              "rows are not whole blocks of ",
+                              dataTypeName(*options.type)));
+  GgufMetadata metadata;
+  LLAMAC_RETURN_IF_ERROR(addGgufConfig(checkpoint, metadata));
+  metadata.add<absl::string_view>(ggufkeys::modelName, checkpoint.name);
+  metadata.add<uint32_t>(ggufkeys::alignment, ggufAlignment);
+  addFileType(tensors, metadata);
+  LLAMAC_RETURN_IF_ERROR(addTokenizer(checkpoint, metadata));
+  const std::vector<float> factors = ggufRopeFactors(checkpoint.config);
+  if (!factors.empty())
+    tensors.push_back({.name = std::string(ggufkeys::ropeFactors),
+                       .shape = {factors.size()},
+                       .produce = [&](const WriteBytes &write) {
+                         return write(absl::Span<const uint8_t>(
+                             reinterpret_cast<const uint8_t *>(factors.data()),
+                             factors.size() * sizeof(float)));
+                       }});
+  return writeGguf(path, metadata, tensors);
 }
 
 } // namespace llamac

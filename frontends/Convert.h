@@ -17,14 +17,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace llamac {
 
 struct ConvertOptions {
   /// The type that weights in block formats, and quantised ones of Hugging
-  /// Face, are dequantised to: F32, F16 or BF16. Plain floats keep their type.
-  DataType blockType = DataType::BF16;
+  /// Face, are dequantised to: F32, F16 or BF16, which it is unless given.
+  /// Plain floats keep their type. In GGUF the type of all matrices, which keep
+  /// theirs unless it is given.
+  std::optional<DataType> type;
   /// Writes the tokenizer's files into the directory; nothing when unset.
   std::function<absl::Status(const std::string &directory)> writeTokenizer;
   /// Called with the bytes of weights written so far.
@@ -40,6 +43,16 @@ struct ConvertOptions {
 /// configuration that params.json cannot express.
 absl::Status convertToMeta(const Checkpoint &checkpoint,
                            absl::string_view directory,
+                           const ConvertOptions &options = {});
+
+/// Whether matrices can be brought to `type` in GGUF.
+bool isGgufOutput(DataType type);
+
+/// Writes a GGUF file to `path`, which is replaced at the end: configuration,
+/// tokenizer and weights, vectors in f32. A tokenizer that GGUF cannot hold is
+/// left out with a warning. Unsupported: a configuration that the family does
+/// not have in GGUF.
+absl::Status convertToGguf(const Checkpoint &checkpoint, absl::string_view path,
                            const ConvertOptions &options = {});
 
 /// convertToMeta() for config.json and model.safetensors; rows of q_proj and

@@ -123,6 +123,11 @@ const ModelFamily *findFamily(absl::string_view ModelFamily::*field,
   return nullptr;
 }
 
+const ModelFamily &familyInGguf(const ModelFamily &family) {
+  return family.gguf.empty() ? *findFamily(&ModelFamily::gguf, "llama")
+                             : family;
+}
+
 std::string familyNames(absl::string_view ModelFamily::*field) {
   std::vector<absl::string_view> names;
   for (const ModelFamily &family : modelFamilies())

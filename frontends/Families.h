@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One list for Hugging Face and GGUF: what each family is called, how its files
-// differ from Llama's, and what it adds to the mathematics. Only the readers
-// ask for a family; all else asks for the features.
+// differ from Llama's, and what it adds to the mathematics. Only readers
+// and writers of files ask for a family; all else asks for the features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,6 +80,9 @@ absl::Span<const ModelFamily> modelFamilies();
 /// there is none.
 const ModelFamily *findFamily(absl::string_view ModelFamily::*field,
                               absl::string_view name);
+
+/// The family as which GGUF has the models of `family`.
+const ModelFamily &familyInGguf(const ModelFamily &family);
 
 /// The names that families have as their `field`, for messages: "a, b or c".
 std::string familyNames(absl::string_view ModelFamily::*field);

@@ -24,6 +24,8 @@
 
 namespace llamac {
 
+class AtomicFile;
+
 /// A tensor in a file, contiguous and row-major.
 struct StoredTensor {
   std::string name;
@@ -58,7 +60,7 @@ using WriteBytes = std::function<absl::Status(absl::Span<const uint8_t>)>;
 /// never in memory as a whole.
 struct TensorStream {
   std::string name;
-  DataType type = DataType::F32; ///< F32, F16 or BF16.
+  DataType type = DataType::F32; ///< F32, F16 or BF16; in GGUF any of GGML's.
   std::vector<uint64_t> shape;   ///< Outermost size first.
   /// Gives all bytes in row-major order to its argument, in pieces.
   std::function<absl::Status(const WriteBytes &)> produce;
@@ -71,6 +73,9 @@ struct TensorStream {
   }
   uint64_t bytes() const { return dataTypeBytes(type, elements()); }
 };
+
+/// Appends the bytes of `tensor` to `file`, and checks how many there are.
+absl::Status writeTensor(const TensorStream &tensor, AtomicFile &file);
 
 /// Writes `tensors` in their order to the .safetensors file `path`, which is
 /// replaced at the end.

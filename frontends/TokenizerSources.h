@@ -26,7 +26,9 @@
 
 namespace llamac {
 
+class GgufMetadata;
 class GgufReader;
+struct Checkpoint;
 
 /// The contents of a file, and its name for messages.
 struct NamedText {
@@ -121,6 +123,12 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary);
 
 /// The blob from the metadata of a GGUF file.
 absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader);
+
+/// Adds the tokenizer of `checkpoint`, whose blob is `bytes`, with tokens that
+/// never occur up to the size of the embedding. Warns of what GGUF cannot say.
+/// Unsupported: a tokenizer that would give other ids.
+absl::Status addGgufTokenizer(const Checkpoint &checkpoint,
+                              const std::string &bytes, GgufMetadata &metadata);
 
 /// Writes the byte-level vocabulary in the metadata of `reader` as
 /// tokenizer.json and tokenizer_config.json into `directory`; they read back

@@ -12,9 +12,11 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 #include <algorithm>
 #include <cstring>
@@ -157,6 +159,37 @@ std::vector<ExpectedWeight> expectedWeights(const ModelConfig &config) {
   return weights;
 }
 
+// The name of the fused tensor that holds `weight`; empty where there is none.
+static std::string fusedName(const ExpectedWeight &weight,
+                             const StoredForm &form) {
+  absl::string_view leaf = weight.name;
+  if (!form.fused || !absl::ConsumePrefix(&leaf, "layers."))
+    return "";
+  const absl::string_view layer = leaf.substr(0, leaf.find('.'));
+  leaf.remove_prefix(layer.size() + 1);
+  for (const FusedRow &row : fusedRows)
+    if (absl::c_linear_search(row.parts, leaf))
+      return form.name == &ExpectedWeight::ggufName
+                 ? absl::StrCat("blk.", layer, ".", row.gguf, ".weight")
+                 : absl::StrCat("model.layers.", layer, ".", row.huggingFace,
+                                ".weight");
+  return "";
+}
+
+std::vector<TensorOfWeights>
+tensorsOf(absl::Span<const ExpectedWeight> expected, const StoredForm &form) {
+  std::vector<TensorOfWeights> tensors;
+  for (const ExpectedWeight &weight : expected) {
+    const std::string fused = fusedName(weight, form);
+    // The parts follow each other.
+    if (!fused.empty() && tensors.back().name == fused)
+      tensors.back().weights.push_back(&weight);
+    else
+      tensors.push_back({fused.empty() ? weight.*form.name : fused, {&weight}});
+  }
+  return tensors;
+}
+
 std::string shapeText(absl::Span<const uint64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
@@ -266,47 +299,36 @@ static absl::Status addWeight(const ExpectedWeight &expected,
 /// Puts the parts of each fused tensor of `shard` in its place.
 static absl::Status separateFused(TensorSet &shard, const StoredForm &form,
                                   absl::Span<const ExpectedWeight> expected) {
-  absl::flat_hash_map<absl::string_view, const ExpectedWeight *> byName;
-  for (const ExpectedWeight &weight : expected)
-    byName.emplace(weight.name, &weight);
-  const bool isGguf = form.name == &ExpectedWeight::ggufName;
-  for (int64_t layer = 0;; ++layer) {
-    if (!byName.contains(absl::StrCat("layers.", layer, ".attention.wq")))
-      return absl::OkStatus();
-    for (const FusedRow &row : fusedRows) {
-      const std::string name =
-          absl::StrCat(isGguf ? "blk." : "model.layers.", layer, ".",
-                       isGguf ? row.gguf : row.huggingFace, ".weight");
-      std::vector<const ExpectedWeight *> parts;
-      ExpectedWeight whole;
-      for (absl::string_view part : row.parts)
-        if (!part.empty()) {
-          parts.push_back(byName.at(absl::StrCat("layers.", layer, ".", part)));
-          whole.rows += parts.back()->rows;
-          whole.cols = parts.back()->cols;
-        }
-      LLAMAC_ASSIGN_OR_RETURN(const TensorParts found,
-                              findParts({&shard, 1}, name, whole));
-      const FoundTensor tensor = *found[0];
-      if (tensor.shape != std::vector{static_cast<uint64_t>(whole.rows),
-                                      static_cast<uint64_t>(whole.cols)})
-        return wrongShape(tensor, whole);
-      shard.tensors.erase(name);
-      const uint64_t rowBytes = tensor.size / tensor.shape[0];
-      uint64_t offset = tensor.offset;
-      int64_t firstRow = 0;
-      for (const ExpectedWeight *part : parts) {
-        FoundTensor slice = tensor;
-        slice.shape[0] = static_cast<uint64_t>(part->rows);
-        slice.offset = offset;
-        slice.size = slice.shape[0] * rowBytes;
-        offset += slice.size;
-        slice.decoderRow = firstRow;
-        firstRow += part->rows;
-        shard.tensors.emplace(part->*form.name, std::move(slice));
-      }
+  for (const auto &[name, parts] : tensorsOf(expected, form)) {
+    if (parts.size() == 1)
+      continue;
+    ExpectedWeight whole;
+    for (const ExpectedWeight *part : parts) {
+      whole.rows += part->rows;
+      whole.cols = part->cols;
+    }
+    LLAMAC_ASSIGN_OR_RETURN(const TensorParts found,
+                            findParts({&shard, 1}, name, whole));
+    const FoundTensor tensor = *found[0];
+    if (tensor.shape != std::vector{static_cast<uint64_t>(whole.rows),
+                                    static_cast<uint64_t>(whole.cols)})
+      return wrongShape(tensor, whole);
+    shard.tensors.erase(name);
+    const uint64_t rowBytes = tensor.size / tensor.shape[0];
+    uint64_t offset = tensor.offset;
+    int64_t firstRow = 0;
+    for (const ExpectedWeight *part : parts) {
+      FoundTensor slice = tensor;
+      slice.shape[0] = static_cast<uint64_t>(part->rows);
+      slice.offset = offset;
+      slice.size = slice.shape[0] * rowBytes;
+      offset += slice.size;
+      slice.decoderRow = firstRow;
+      firstRow += part->rows;
+      shard.tensors.emplace(part->*form.name, std::move(slice));
     }
   }
+  return absl::OkStatus();
 }
 
 // Whether two tensors hold the same, as far as their beginnings, middles and

@@ -90,6 +90,17 @@ struct StoredForm {
   bool shiftedNorms = false; ///< Gains of norms are stored less 1.
 };
 
+/// A tensor of a file: its name, and the weights that it holds one behind the
+/// other.
+struct TensorOfWeights {
+  std::string name;
+  std::vector<const ExpectedWeight *> weights;
+};
+
+/// The tensors that hold `expected`, which outlives them, in the form `form`.
+std::vector<TensorOfWeights>
+tensorsOf(absl::Span<const ExpectedWeight> expected, const StoredForm &form);
+
 /// Makes the weights of `checkpoint`, whose configuration is known, out of
 /// `shards`, which have them in `form`; no "output" when the embeddings are
 /// tied. The shapes of a matrix's parts say how they partition it. Errors: a

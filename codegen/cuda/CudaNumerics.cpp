@@ -31,7 +31,7 @@
 #include "codegen/cuda/Configs.h"
 #include "runtime/formats/Dequantize.h"
 #include "runtime/formats/FloatBits.h"
-#include "runtime/formats/Mxfp8.h"
+#include "runtime/formats/Fp8.h"
 #include "runtime/packing/TilePacking.h"
 
 #include "mlir/IR/TypeUtilities.h"

@@ -53,28 +53,31 @@ static absl::Status writeTokenizerFiles(const TokenizerSource &tokenizer,
 namespace {
 
 struct ConvertCommand {
-  std::string model, directory, form;
-  std::string blockType = "bf16";
+  std::string model, output, form;
+  std::string typeName; ///< Empty: what the format has unless told.
   bool quiet = false;
 
   absl::Status run() const {
-    const std::optional<DataType> type = parseDataType(blockType);
-    if (!type || isBlockFormat(*type))
-      return usageError(
-          absl::StrCat("--type: expected f32, f16 or bf16, got ", blockType));
+    const bool toGguf = form == "gguf";
+    ConvertOptions options;
+    options.type = parseDataType(typeName);
+    if (!typeName.empty() &&
+        (!options.type || !(toGguf ? isGgufOutput(*options.type)
+                                   : !isBlockFormat(*options.type))))
+      return usageError(absl::StrCat(
+          "--type: expected f32, f16",
+          toGguf ? ", bf16, q8_0 or q4_0" : " or bf16", ", got ", typeName));
     LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
     Progress progress(quiet);
-    ConvertOptions options;
-    options.blockType = *type;
     options.progress = [&](uint64_t done, uint64_t total) {
       progress.update("writing weights", done, total);
     };
     options.writeTokenizer = [&](const std::string &folder) {
       return writeTokenizerFiles(checkpoint.tokenizer, folder);
     };
-    return form == "meta"
-               ? convertToMeta(checkpoint, directory, options)
-               : convertToHuggingFace(checkpoint, directory, options);
+    return toGguf           ? convertToGguf(checkpoint, output, options)
+           : form == "meta" ? convertToMeta(checkpoint, output, options)
+                            : convertToHuggingFace(checkpoint, output, options);
   }
 };
 
@@ -88,22 +91,25 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
       ->required();
   const OptionGroup group{*verb};
   group
-      .add("-o,--output", command->directory, "DIR",
-           "Directory to write, which must be empty or not exist")
+      .add("-o,--output", command->output, "FILE",
+           "File to write with --to gguf, else the directory, which must be "
+           "empty or not exist")
       ->required();
   group
       .add("--to", command->form, "FORMAT",
-           "Format to write: meta or huggingface")
+           "Format to write: meta, huggingface or gguf")
       ->required()
-      ->check(CLI::IsMember({"meta", "huggingface"}));
+      ->check(CLI::IsMember({"meta", "huggingface", "gguf"}));
   group
-      .addDefault(
-          "--type", command->blockType, "TYPE",
-          "Type that quantised weights are converted to: f32, f16 or bf16")
-      ->check(suggestedValues("f32, f16, bf16"));
+      .add("--type", command->typeName, "TYPE",
+           "Type that quantised weights are converted to: f32, f16 or bf16 "
+           "(default bf16); to gguf that of all matrices, also q8_0 or q4_0 "
+           "(default as they are)")
+      ->check(suggestedValues("f32, f16, bf16, q8_0, q4_0"));
   group.addFlag("-q,--quiet", command->quiet, "Print no progress");
   verb->footer("Examples:\n"
-               "  llamac convert model.gguf -o model --to huggingface");
+               "  llamac convert model.gguf -o model --to huggingface\n"
+               "  llamac convert model -o model.gguf --to gguf --type q8_0");
   verb->callback([command, &status] { status = command->run(); });
 }
 

@@ -11,6 +11,7 @@
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
+#include "frontends/gguf/GgufKeys.h"
 #include "runtime/base/Status.h"
 
 #include "absl/container/flat_hash_map.h"
@@ -82,7 +83,7 @@ absl::Status GgufParts::addPart(const std::string &path, int64_t number,
                       absl::StrCat(head.tensors.value_or(0),
                                    ", as in the first part of the model"),
                       info.tensors ? absl::StrCat(*info.tensors) : "none");
-  for (absl::string_view key : {"general.architecture", "general.name"}) {
+  for (absl::string_view key : {ggufkeys::architecture, ggufkeys::modelName}) {
     LLAMAC_ASSIGN_OR_RETURN(const auto own, part->optionalString(key));
     LLAMAC_ASSIGN_OR_RETURN(const auto model, first()->optionalString(key));
     if (own && own != model)

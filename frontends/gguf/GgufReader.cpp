@@ -9,6 +9,7 @@
 #include "frontends/gguf/GgufReader.h"
 
 #include "frontends/ByteCursor.h"
+#include "frontends/gguf/GgufKeys.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/CheckedMath.h"
 
@@ -21,7 +22,6 @@
 
 namespace llamac {
 
-static constexpr uint32_t ggufMagic = 0x46554747; // "GGUF"
 static constexpr uint64_t maxKeyBytes = 65535;
 static constexpr uint64_t maxTensorNameBytes = 1024;
 static constexpr uint32_t maxGgufRank = 4;
@@ -60,6 +60,13 @@ static constexpr absl::string_view ggmlTypeNames[] = {
 
 static std::optional<DataType> ggmlType(size_t number) {
   return parseDataType(absl::AsciiStrToLower(ggmlTypeNames[number]));
+}
+
+std::optional<uint32_t> ggmlTypeNumber(DataType type) {
+  for (uint32_t number = 0; number < std::size(ggmlTypeNames); ++number)
+    if (ggmlType(number) == type)
+      return number;
+  return std::nullopt;
 }
 
 /// The names of those that have a DataType: "F32, F16, Q4_0".
@@ -248,12 +255,12 @@ absl::Status GgufReader::parse() {
   }
 
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<int64_t> given,
-                          optionalInt("general.alignment"));
-  const int64_t alignment = given.value_or(32);
+                          optionalInt(ggufkeys::alignment));
+  const int64_t alignment = given.value_or(ggufAlignment);
   constexpr int64_t maxAlignment = 1 << 20;
   if (alignment < 1 || alignment > maxAlignment ||
       (alignment & (alignment - 1)) != 0)
-    return fail("general.alignment",
+    return fail(ggufkeys::alignment,
                 absl::StrCat("a power of two up to ", maxAlignment),
                 absl::StrCat(alignment));
   const auto step = static_cast<uint64_t>(alignment);

@@ -33,6 +33,14 @@
 
 namespace llamac {
 
+inline constexpr uint32_t ggufMagic = 0x46554747; // "GGUF"
+/// Offsets of data are multiples of this, unless general.alignment says else.
+inline constexpr uint64_t ggufAlignment = 32;
+
+/// The number of `type` among GGML's types of tensors; nothing for a type that
+/// is none of them.
+std::optional<uint32_t> ggmlTypeNumber(DataType type);
+
 /// Numbered as in the format.
 enum class GgufType : uint32_t {
   UInt8,

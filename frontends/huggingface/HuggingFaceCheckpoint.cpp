@@ -387,6 +387,7 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
   LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
+  checkpoint.family = family;
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<Quantization> quantization,
                           readQuantization(root));
   for (auto *read : {readConfig, readRopeAndFeatures}) {

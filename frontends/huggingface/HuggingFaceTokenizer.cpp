@@ -21,6 +21,7 @@
 #include "frontends/Files.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
+#include "frontends/gguf/GgufKeys.h"
 #include "frontends/gguf/GgufReader.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonReader.h"
@@ -719,9 +720,9 @@ absl::Status writeHuggingFaceTokenizer(const GgufReader &reader,
         reader.file()->path(), ": tokenizer.ggml.model: expected gpt2, which "
                                "can become tokenizer.json, got llama"));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> tokens,
-                          reader.strings("tokenizer.ggml.tokens"));
+                          reader.strings(ggufkeys::tokens));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<absl::string_view> merges,
-                          reader.strings("tokenizer.ggml.merges"));
+                          reader.strings(ggufkeys::merges));
   OrderedJson vocabulary = OrderedJson::object();
   for (size_t id = 0; id < tokens.size(); ++id)
     vocabulary.push_back({text(tokens[id]), id});

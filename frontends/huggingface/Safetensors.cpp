@@ -210,6 +210,17 @@ readQuantizedSafetensors(const MappedFile &file) {
 // Writing
 //===----------------------------------------------------------------------===//
 
+absl::Status writeTensor(const TensorStream &tensor, AtomicFile &file) {
+  const uint64_t before = file.size();
+  LLAMAC_RETURN_IF_ERROR(tensor.produce(
+      [&](absl::Span<const uint8_t> bytes) { return file.write(bytes); }));
+  if (file.size() - before != tensor.bytes())
+    return internalError(absl::StrCat(tensor.name, ": ", tensor.bytes(),
+                                      " bytes promised, ", file.size() - before,
+                                      " given"));
+  return absl::OkStatus();
+}
+
 absl::Status writeSafetensors(absl::string_view path,
                               absl::Span<const TensorStream> tensors) {
   nlohmann::ordered_json header;
@@ -232,15 +243,8 @@ absl::Status writeSafetensors(absl::string_view path,
   LLAMAC_RETURN_IF_ERROR(file->write(absl::Span<const uint8_t>(
       reinterpret_cast<const uint8_t *>(&headerBytes), sizeof(headerBytes))));
   LLAMAC_RETURN_IF_ERROR(file->write(text));
-  for (const TensorStream &tensor : tensors) {
-    const uint64_t before = file->size();
-    LLAMAC_RETURN_IF_ERROR(tensor.produce(
-        [&](absl::Span<const uint8_t> bytes) { return file->write(bytes); }));
-    if (file->size() - before != tensor.bytes())
-      return internalError(absl::StrCat(tensor.name, ": ", tensor.bytes(),
-                                        " bytes promised, ",
-                                        file->size() - before, " given"));
-  }
+  for (const TensorStream &tensor : tensors)
+    LLAMAC_RETURN_IF_ERROR(writeTensor(tensor, *file));
   return file->commit();
 }
 

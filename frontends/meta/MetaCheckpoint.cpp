@@ -14,6 +14,7 @@
 
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Families.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
 #include "runtime/base/Status.h"
@@ -222,6 +223,7 @@ absl::Status readMetaCheckpoint(const std::string &directory,
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject params, JsonObject::root(document));
+  checkpoint.family = findFamily(&ModelFamily::modelType, "llama");
   ModelConfig &config = checkpoint.config;
   LLAMAC_RETURN_IF_ERROR(readParams(params, options, config));
   if (withWeights) {

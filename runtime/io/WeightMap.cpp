@@ -120,15 +120,14 @@ const WeightSource *WeightMap::find(absl::string_view name) const {
   return found == indices.end() ? nullptr : &sources[found->second];
 }
 
-// The stored row, or element of a vector, that is seen as `row`: with rotary
-// halves, pair i of a head is stored at rows i and i + h/2 of the head and seen
-// at 2i and 2i + 1.
+int64_t rowOfHalves(int64_t row, int64_t headSize) {
+  const int64_t inHead = row % headSize;
+  return row - inHead + inHead / 2 + (inHead % 2) * (headSize / 2);
+}
+
+// The stored row, or element of a vector, that is seen as `row`.
 static int64_t storedRow(const WeightSource &weight, int64_t row) {
-  const int64_t head = weight.rotaryHalves;
-  if (head == 0)
-    return row;
-  const int64_t inHead = row % head;
-  return row - inHead + inHead / 2 + (inHead % 2) * (head / 2);
+  return weight.rotaryHalves ? rowOfHalves(row, weight.rotaryHalves) : row;
 }
 
 static int64_t countOf(const WeightSource &weight, const ColumnRange &columns) {

@@ -82,6 +82,11 @@ struct WeightSource {
   int64_t decoderRow = 0;
 };
 
+/// The row, of rows in Hugging Face's order, that is row `row` of Meta's: pair
+/// i of a head of `headSize` rows is at rows i and i + h/2 of the head there,
+/// and at 2i and 2i + 1 here.
+int64_t rowOfHalves(int64_t row, int64_t headSize);
+
 /// Columns [first, first + count) of a weight; by default all from `first` on.
 struct ColumnRange {
   int64_t first = 0;

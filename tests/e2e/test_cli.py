@@ -129,7 +129,7 @@ class Words(support.TestCase):
             (("cache",), "expected a verb: list, clear, limit; got none; see llamac cache --help"),
             (("run",), "expected MODEL, got none; see llamac run --help"),
             (("convert", "m", "-o", "x"), "expected --to, got none"),
-            (("convert", "m", "-o", "x", "--to", "y"), "--to: expected one of {meta,huggingface}, got y"),
+            (("convert", "m", "-o", "x", "--to", "y"), "--to: expected one of {meta,huggingface,gguf}, got y"),
             (("run", "m", "--prompt"), "--prompt: expected TEXT, got none"),
             (("run", "m", "-c", "0"), "--ctx-size: expected 1 to 1048576, got 0"),
             (("run", "m", "--temp", "hot"), "--temp: expected a number, got hot"),

@@ -48,6 +48,10 @@ SentencePieceModel::PieceType SentencePieceModel::type(uint32_t id) const {
                                             : PieceType::Normal;
 }
 
+float SentencePieceModel::score(uint32_t id) const {
+  return library->processor.GetScore(static_cast<int>(id));
+}
+
 int SentencePieceModel::bosId() const { return library->processor.bos_id(); }
 int SentencePieceModel::eosId() const { return library->processor.eos_id(); }
 int SentencePieceModel::unknownId() const {

@@ -39,6 +39,7 @@ public:
   uint32_t size() const;
   const std::string &piece(uint32_t id) const; ///< A space is U+2581.
   PieceType type(uint32_t id) const;
+  float score(uint32_t id) const;
   int bosId() const; ///< -1 where there is none.
   int eosId() const;
   int unknownId() const;

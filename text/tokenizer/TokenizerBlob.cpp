@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace llamac {
 
@@ -285,6 +286,19 @@ std::optional<Merge> TokenizerBlob::findMerge(uint32_t left,
     if (merge.left == left && merge.right == right)
       return merge;
   }
+}
+
+std::vector<Merge> TokenizerBlob::merges() const {
+  std::vector<Merge> out;
+  for (size_t slot = 0; slot <= mergeMask; ++slot)
+    if (const Merge merge = load<Merge>(BlobSection::Merges, slot);
+        merge.left != emptySlot)
+      out.push_back(merge);
+  std::sort(out.begin(), out.end(), [](const Merge &a, const Merge &b) {
+    return std::tie(a.rank, a.left, a.right) <
+           std::tie(b.rank, b.left, b.right);
+  });
+  return out;
 }
 
 std::optional<absl::string_view>

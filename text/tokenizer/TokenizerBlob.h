@@ -151,6 +151,9 @@ public:
   /// The merge of `left` and `right`, if they merge.
   std::optional<Merge> findMerge(uint32_t left, uint32_t right) const;
 
+  /// All merges by their rank, those of equal ranks by their ids.
+  std::vector<Merge> merges() const;
+
   /// Control, User and Unknown tokens, sorted by their bytes.
   std::vector<int32_t> specialIds() const {
     return ids(BlobSection::SpecialIds);

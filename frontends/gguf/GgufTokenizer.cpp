@@ -1,4 +1,4 @@
-//===- GgufVocabularyReader.cpp - The tokenizer in GGUF metadata ----------===//
+//===- GgufTokenizer.cpp - The tokenizer in GGUF metadata -----------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -17,7 +17,11 @@
 #include "frontends/CheckpointFormats.h"
 #include "frontends/TokenizerBlobWriter.h"
 #include "frontends/TokenizerSources.h"
+#include "frontends/gguf/GgufKeys.h"
+#include "frontends/gguf/GgufWriter.h"
 #include "runtime/base/Terminal.h"
+#include "text/tokenizer/CharClasses.h"
+#include "text/tokenizer/SentencePieceModel.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -27,7 +31,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 namespace llamac {
@@ -44,7 +50,7 @@ struct PreName {
 
 } // namespace
 
-// llama.cpp's names, by what they mean.
+// llama.cpp's names, by what they mean. The first one of a meaning is written.
 static constexpr PreName preNames[] = {
     {"", PreTokenizerKind::Coarse},
     {"default", PreTokenizerKind::Coarse},
@@ -57,8 +63,8 @@ static constexpr PreName preNames[] = {
     {"lfm2", PreTokenizerKind::Llama3, true, true},
     {"midm-2.0", PreTokenizerKind::Llama3, true, true},
     {"pixtral", PreTokenizerKind::Llama3, true, true},
-    {"chatglm-bpe", PreTokenizerKind::Llama3},
     {"dbrx", PreTokenizerKind::Llama3},
+    {"chatglm-bpe", PreTokenizerKind::Llama3},
     {"glm4", PreTokenizerKind::Llama3},
     {"smaug-bpe", PreTokenizerKind::Llama3},
     {"gpt-2", PreTokenizerKind::Gpt2},
@@ -442,10 +448,9 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufVocabulary &vocabulary) {
 static void readChatTemplates(const GgufReader &reader,
                               ConfigFields<GgufReader> &fields,
                               GgufVocabulary &vocabulary) {
-  constexpr absl::string_view key = "tokenizer.chat_template";
   for (const GgufValue &value : reader.values()) {
     absl::string_view name = value.key;
-    if (!absl::ConsumePrefix(&name, key) ||
+    if (!absl::ConsumePrefix(&name, ggufkeys::chatTemplate) ||
         !(name.empty() || absl::ConsumePrefix(&name, ".")))
       continue;
     vocabulary.chatTemplates.insert_or_assign(
@@ -459,14 +464,14 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
   GgufVocabulary vocabulary;
   vocabulary.file = reader.file()->path();
   vocabulary.contents = reader.file()->text();
-  vocabulary.model = fields.text("tokenizer.ggml.model").value_or("");
-  vocabulary.pre = fields.text("tokenizer.ggml.pre").value_or("");
+  vocabulary.model = fields.text(ggufkeys::tokenizerModel).value_or("");
+  vocabulary.pre = fields.text(ggufkeys::preTokenizer).value_or("");
   readChatTemplates(reader, fields, vocabulary);
-  vocabulary.bosId = fields.integer("tokenizer.ggml.bos_token_id");
-  vocabulary.eosId = fields.integer("tokenizer.ggml.eos_token_id");
-  vocabulary.eotId = fields.integer("tokenizer.ggml.eot_token_id");
-  vocabulary.eomId = fields.integer("tokenizer.ggml.eom_token_id");
-  vocabulary.unknownId = fields.integer("tokenizer.ggml.unknown_token_id");
+  vocabulary.bosId = fields.integer(ggufkeys::bosTokenId);
+  vocabulary.eosId = fields.integer(ggufkeys::eosTokenId);
+  vocabulary.eotId = fields.integer(ggufkeys::eotTokenId);
+  vocabulary.eomId = fields.integer(ggufkeys::eomTokenId);
+  vocabulary.unknownId = fields.integer(ggufkeys::unknownTokenId);
   for (const RoleName &row : roleNames)
     if (const auto id = fields.integer(
             absl::StrCat("tokenizer.ggml.", row.key, "_token_id")))
@@ -476,19 +481,257 @@ absl::StatusOr<std::string> buildGgufBlob(const GgufReader &reader) {
         reader.file()->path(),
         ": tokenizer.ggml.pre: none; text is cut into words by the expressions "
         "of llama.cpp's \"default\", which may not be the model's own"));
-  vocabulary.name = fields.text("general.name").value_or("");
-  vocabulary.addBos = fields.flag("tokenizer.ggml.add_bos_token");
-  vocabulary.addSpacePrefix = fields.flag("tokenizer.ggml.add_space_prefix");
+  vocabulary.name = fields.text(ggufkeys::modelName).value_or("");
+  vocabulary.addBos = fields.flag(ggufkeys::addBosToken);
+  vocabulary.addSpacePrefix = fields.flag(ggufkeys::addSpacePrefix);
   LLAMAC_RETURN_IF_ERROR(fields.status());
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.tokens,
-                          reader.strings("tokenizer.ggml.tokens"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.merges,
-                          reader.strings("tokenizer.ggml.merges"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.types,
-                          reader.ints("tokenizer.ggml.token_type"));
-  LLAMAC_ASSIGN_OR_RETURN(vocabulary.scores,
-                          reader.floats("tokenizer.ggml.scores"));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.tokens, reader.strings(ggufkeys::tokens));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.merges, reader.strings(ggufkeys::merges));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.types, reader.ints(ggufkeys::tokenTypes));
+  LLAMAC_ASSIGN_OR_RETURN(vocabulary.scores, reader.floats(ggufkeys::scores));
   return buildGgufBlob(vocabulary);
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Turns a blob into a GgufVocabulary.
+class GgufVocabularyWriter {
+public:
+  GgufVocabularyWriter(absl::string_view file, const TokenizerBlob &blob)
+      : file(file), blob(blob) {}
+
+  /// The result views `this` and the blob.
+  absl::StatusOr<GgufVocabulary> build(uint32_t vocabSize) {
+    if (blob.vocabSize() > vocabSize)
+      return unsupported("tokens",
+                         absl::StrCat("at most the model's ", vocabSize),
+                         absl::StrCat(blob.vocabSize()));
+    vocabulary.file = file;
+    for (uint32_t id = 0; id < vocabSize; ++id)
+      addToken(id);
+    vocabulary.tokens.assign(texts.begin(), texts.end());
+    vocabulary.bosId = blob.bosId();
+    vocabulary.eosId = blob.eosId();
+    vocabulary.eotId = blob.eotId();
+    vocabulary.unknownId = blob.unknownId();
+    vocabulary.addBos = blob.flags().addBos;
+    for (const NamedChatTemplate &each : blob.chatTemplates())
+      vocabulary.chatTemplates.emplace(each.name, each.text);
+    LLAMAC_RETURN_IF_ERROR(
+        blob.kind() == TokenizerKind::BytePair ? addMerges() : addScores());
+    return vocabulary;
+  }
+
+private:
+  absl::Status unsupported(absl::string_view what, absl::string_view expected,
+                           absl::string_view got) const {
+    return unsupportedError(
+        absl::StrCat(file, ": ", what, ": expected ", expected, ", got ", got));
+  }
+
+  void addToken(uint32_t id) {
+    const bool isKnown = id < blob.vocabSize();
+    const TokenType type = isKnown ? blob.tokenType(id) : TokenType::Unused;
+    const absl::string_view bytes = isKnown ? blob.tokenBytes(id) : "";
+    const bool isBytePair = blob.kind() == TokenizerKind::BytePair;
+    texts.push_back(bytes.empty()               ? absl::StrCat("[PAD", id, "]")
+                    : !isBytePair               ? pieceText(bytes, type)
+                    : type == TokenType::Normal ? spelling.spell(bytes)
+                                                : std::string(bytes));
+    // The last number of a type: 0 is no type's own.
+    const auto number =
+        std::find(std::rbegin(typesByNumber), std::rend(typesByNumber), type);
+    vocabulary.types.push_back(std::rend(typesByNumber) - number - 1);
+  }
+
+  absl::Status addMerges() {
+    vocabulary.model = "gpt2";
+    for (const PreName &known : preNames)
+      if (vocabulary.pre.empty() && known.kind == blob.preTokenizer() &&
+          known.wholeWordFirst == blob.flags().wholeWordFirst)
+        vocabulary.pre = known.name;
+    if (vocabulary.pre.empty())
+      return unsupported("pre_tokenizer", "one that GGUF has a name for",
+                         "another");
+    for (const Merge &merge : blob.merges())
+      mergeTexts.push_back(
+          absl::StrCat(texts[merge.left], " ", texts[merge.right]));
+    vocabulary.merges.assign(mergeTexts.begin(), mergeTexts.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status addScores() {
+    vocabulary.model = "llama";
+    vocabulary.addSpacePrefix = blob.flags().addSpacePrefix;
+    vocabulary.scores.assign(texts.size(), 0);
+    return blob.kind() == TokenizerKind::SentencePiece ? addScoresOfModel()
+                                                       : addScoresOfRanks();
+  }
+
+  /// The scores of a model of merges are the negative numbers of the merges.
+  absl::Status addScoresOfModel() {
+    SentencePieceModel model;
+    if (const std::string error =
+            model.load({blob.model().data(), blob.model().size()});
+        !error.empty())
+      return internalError(error);
+    for (uint32_t id = 0; id < model.size(); ++id) {
+      const float score = vocabulary.scores[id] = model.score(id);
+      if (blob.tokenType(id) == TokenType::Normal &&
+          (score > 0 || score != std::round(score)))
+        return unsupported("scores", "those of byte-pair encoding",
+                           "a model of another kind");
+    }
+    return absl::OkStatus();
+  }
+
+  bool isNormal(uint32_t id) const {
+    return blob.tokenType(id) == TokenType::Normal;
+  }
+
+  /// Scores that order the merges as their ranks do: any two pieces that make a
+  /// token merge, whatever they are, and all such pairs of a token have ranks
+  /// in a row.
+  absl::Status addScoresOfRanks() {
+    const auto refuse = [&] {
+      return unsupported("merges",
+                         "all pairs that make a token, in the order of tokens",
+                         "others, which GGUF has no scores for");
+    };
+    std::optional<uint32_t> last;
+    float count = 0;
+    for (const Merge &merge : blob.merges()) {
+      if (!isNormal(merge.left) || !isNormal(merge.right) ||
+          !isNormal(merge.result) || merge.result == last)
+        continue;
+      float &score = vocabulary.scores[merge.result];
+      if (score != 0)
+        return refuse();
+      score = -++count;
+      last = merge.result;
+    }
+    const auto isChar = [](absl::string_view text) {
+      return decodeChar(text, 0).length == text.size();
+    };
+    for (uint32_t id = 0; id < blob.vocabSize(); ++id) {
+      const absl::string_view bytes = blob.tokenBytes(id);
+      if (!isNormal(id) || bytes.empty())
+        continue;
+      for (size_t cut = decodeChar(bytes, 0).length; cut < bytes.size();
+           cut += decodeChar(bytes, cut).length) {
+        const absl::string_view parts[] = {bytes.substr(0, cut),
+                                           bytes.substr(cut)};
+        const auto left = blob.findToken(parts[0]);
+        const auto right = blob.findToken(parts[1]);
+        if ((!left && !isChar(parts[0])) || (!right && !isChar(parts[1])))
+          continue;
+        if (!left || !right || !blob.findMerge(*left, *right))
+          return refuse();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const absl::string_view file;
+  const TokenizerBlob &blob;
+  const ByteLevelSpelling spelling;
+  std::vector<std::string> texts;
+  std::vector<std::string> mergeTexts;
+  GgufVocabulary vocabulary;
+};
+
+} // namespace
+
+static void addVocabulary(const GgufVocabulary &vocabulary,
+                          GgufMetadata &metadata) {
+  using Text = absl::string_view;
+  metadata.add(ggufkeys::tokenizerModel, vocabulary.model);
+  metadata.addArray<Text>(ggufkeys::tokens, vocabulary.tokens);
+  metadata.addArray<int32_t>(
+      ggufkeys::tokenTypes,
+      std::vector<int32_t>(vocabulary.types.begin(), vocabulary.types.end()));
+  if (vocabulary.model == "gpt2") {
+    metadata.add(ggufkeys::preTokenizer, vocabulary.pre);
+    metadata.addArray<Text>(ggufkeys::merges, vocabulary.merges);
+  } else {
+    metadata.addArray<float>(ggufkeys::scores, vocabulary.scores);
+    metadata.add(ggufkeys::addSpacePrefix, *vocabulary.addSpacePrefix);
+  }
+  for (const auto &[key, id] :
+       {std::pair(ggufkeys::bosTokenId, vocabulary.bosId),
+        std::pair(ggufkeys::eosTokenId, vocabulary.eosId),
+        std::pair(ggufkeys::eotTokenId, vocabulary.eotId),
+        std::pair(ggufkeys::eomTokenId, vocabulary.eomId),
+        std::pair(ggufkeys::unknownTokenId, vocabulary.unknownId)})
+    if (id)
+      metadata.add(key, static_cast<uint32_t>(*id));
+  metadata.add(ggufkeys::addBosToken, *vocabulary.addBos);
+  std::vector<Text> names;
+  for (const auto &[name, text] : vocabulary.chatTemplates)
+    if (name == defaultChatTemplate) {
+      metadata.add(ggufkeys::chatTemplate, text);
+    } else {
+      names.push_back(name);
+      metadata.add(absl::StrCat(ggufkeys::chatTemplate, ".", name), text);
+    }
+  if (!names.empty())
+    metadata.addArray<Text>(ggufkeys::chatTemplates, names);
+}
+
+// The special tokens that take white space, or are words of their own.
+static std::vector<std::pair<absl::string_view, SpecialMarks>>
+marksOf(const TokenizerBlob &blob) {
+  std::vector<std::pair<absl::string_view, SpecialMarks>> marks;
+  const std::vector<int32_t> ids = blob.specialIds();
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (blob.specialMarks(i) != SpecialMarks{})
+      marks.emplace_back(blob.tokenBytes(ids[i]), blob.specialMarks(i));
+  return marks;
+}
+
+absl::Status addGgufTokenizer(const Checkpoint &checkpoint,
+                              const std::string &bytes,
+                              GgufMetadata &metadata) {
+  const std::string &file = checkpoint.tokenizer.paths[0];
+  LLAMAC_ASSIGN_OR_RETURN(const TokenizerBlob blob,
+                          TokenizerBlob::parse(bytes));
+  GgufVocabularyWriter writer(file, blob);
+  LLAMAC_ASSIGN_OR_RETURN(
+      GgufVocabulary vocabulary,
+      writer.build(static_cast<uint32_t>(checkpoint.config.vocabSize)));
+  vocabulary.name = checkpoint.name;
+  std::set<int64_t> ends;
+  for (int32_t id : blob.stopIds())
+    ends.insert(id);
+  for (int64_t id : checkpoint.tokenizer.stopIds)
+    if (id >= 0 && id < checkpoint.config.vocabSize)
+      ends.insert(id);
+  if (!vocabulary.eosId && !ends.empty())
+    vocabulary.eosId = *ends.begin();
+  LLAMAC_ASSIGN_OR_RETURN(const std::string readBytes,
+                          buildGgufBlob(vocabulary));
+  LLAMAC_ASSIGN_OR_RETURN(const TokenizerBlob read,
+                          TokenizerBlob::parse(readBytes));
+  for (int32_t id : read.stopIds())
+    ends.erase(id);
+  if (!ends.empty())
+    vocabulary.eomId = *ends.begin();
+  std::vector<absl::string_view> losses;
+  if (blob.flags().composes)
+    losses.push_back("that text is brought to NFC");
+  if (marksOf(blob) != marksOf(read))
+    losses.push_back("that special tokens take white space around them");
+  if (ends.size() > 1)
+    losses.push_back("all tokens that end an answer");
+  if (!losses.empty())
+    printWarning(absl::StrCat(file, ": the tokenizer in GGUF cannot say ",
+                              absl::StrJoin(losses, ", nor ")));
+  addVocabulary(vocabulary, metadata);
+  return absl::OkStatus();
 }
 
 } // namespace llamac
