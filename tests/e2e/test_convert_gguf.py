@@ -168,10 +168,13 @@ class Weights(GgufCase):
                 kept = QuantizedLogits.KEPT.get(name, "f16")
                 widened = () if name in QuantizedLogits.KEPT else ("are widened to",)
                 out = self.convert(model, warnings=(*widened, "no tokenizer is written"))
-                self.assertEqual(tensors_of(out)["blk.1.ffn_down.weight"][0], GgmlType[kept.upper()])
+                # GGUF has no FP8: it is rounded to bf16.
+                is_fp8 = kept == "fp8"
+                self.assertEqual(tensors_of(out)["blk.1.ffn_down.weight"][0], GgmlType["BF16" if is_fp8 else kept.upper()])
                 tokens = list(range(20))
                 one, two = (self.logits(m, tokens, "reference") for m in (model, out))
-                self.assertTrue(np.array_equal(one, two), f"{np.abs(one - two).max()}")
+                bound = 1e-2 * np.abs(one).max() if is_fp8 else 0
+                self.assertLessEqual(np.abs(one - two).max(), bound)
 
     def test_scaled_rope(self):
         for name, scaling in (("llama3", RopeScaling(factor=32.0)), ("linear", LinearScaling(4.0))):
