@@ -75,6 +75,9 @@ static constexpr Bound bounds[] = {
     {Walk::Lanes, "mxfp8", 1, 5.9},
     {Walk::Lanes, "mxfp8", 2, 7.2},
     {Walk::Lanes, "mxfp8", 4, 9.8},
+    {Walk::Lanes, "fp8", 1, 5.9},
+    {Walk::Lanes, "fp8", 2, 7.2},
+    {Walk::Lanes, "fp8", 4, 9.8},
     {Walk::Mma, "bf16", 16, 1.95},
     {Walk::Mma, "bf16", 64, 3.35},
     {Walk::Mma, "q8_0", 16, 5.5},
@@ -83,6 +86,8 @@ static constexpr Bound bounds[] = {
     {Walk::Mma, "q4_0", 64, 6.3},
     {Walk::Mma, "mxfp8", 16, 7.3},
     {Walk::Mma, "mxfp8", 64, 8.8},
+    {Walk::Mma, "fp8", 16, 7.3},
+    {Walk::Mma, "fp8", 64, 8.8},
     {Walk::Stream, "bf16", 1, 3.9},
     {Walk::HalvesStream, "q8_0", 1, 3.5},
     {Walk::HalvesStream, "q8_0", 2, 2.8},
@@ -93,6 +98,9 @@ static constexpr Bound bounds[] = {
     {Walk::HalvesStream, "mxfp8", 1, 3.5},
     {Walk::HalvesStream, "mxfp8", 2, 3.5},
     {Walk::HalvesStream, "mxfp8", 4, 3.5},
+    {Walk::HalvesStream, "fp8", 1, 3.5},
+    {Walk::HalvesStream, "fp8", 2, 3.5},
+    {Walk::HalvesStream, "fp8", 4, 3.5},
 };
 
 /// Rows of a multiple of this are whole steps of a loop; others spend as much
