@@ -64,8 +64,8 @@ static bool roundsActivations(Operation *op, bool exact) {
   });
 }
 
-static double cacheTolerance(cpu::KvFormat format) {
-  switch (format) {
+double CpuTarget::cacheTolerance() const {
+  switch (targetOptions.kvFormat) {
   case cpu::KvFormat::F32:
     return 0;
   case cpu::KvFormat::F16:
@@ -83,7 +83,7 @@ double CpuTarget::tolerance(Operation *op, unsigned result) const {
                               ? int8Tolerance
                               : fp32Tolerance;
   if (isa<llama::KVType>(op->getResult(result).getType()))
-    return products + cacheTolerance(targetOptions.kvFormat);
+    return products + cacheTolerance();
   return isa<kernel::AttentionOp, kernel::AttentionMergeOp>(op) &&
                  targetOptions.kvFormat == cpu::KvFormat::Q8_0
              ? int16QueryTolerance

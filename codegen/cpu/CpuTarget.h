@@ -97,6 +97,7 @@ public:
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
 
   double tolerance(mlir::Operation *op, unsigned result) const override;
+  double cacheTolerance() const override;
   void readKv(llama::KVType kv, const uint8_t *page, int64_t token, float *key,
               float *value) const override;
   void writeKv(llama::KVType kv, const float *key, const float *value,

@@ -58,21 +58,6 @@ static double operandRounding(cuda::KvFormat format) {
   return format == cuda::KvFormat::BF16 ? bf16Rounding : fp16Rounding;
 }
 
-/// The error of keys and values in it.
-static double cacheRounding(cuda::KvFormat format) {
-  switch (format) {
-  case cuda::KvFormat::F16:
-    return fp16Rounding;
-  case cuda::KvFormat::BF16:
-    return bf16Rounding;
-  case cuda::KvFormat::Q8_0:
-    return 1e-4;
-  case cuda::KvFormat::FP8:
-    return 1.5e-3;
-  }
-  llvm_unreachable("no other format");
-}
-
 /// Whether a weight of `op` becomes another number on its way to the kernel.
 static bool roundsWeights(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), [](Type type) {
@@ -98,8 +83,22 @@ static double resultTolerance(Type type) {
   return getElementTypeOrSelf(type).isBF16() ? bf16Rounding : 0;
 }
 
+double CudaTarget::cacheTolerance() const {
+  switch (targetOptions.kvFormat) {
+  case cuda::KvFormat::F16:
+    return fp16Rounding;
+  case cuda::KvFormat::BF16:
+    return bf16Rounding;
+  case cuda::KvFormat::Q8_0:
+    return 1e-4;
+  case cuda::KvFormat::FP8:
+    return 1.5e-3;
+  }
+  llvm_unreachable("no other format");
+}
+
 double CudaTarget::tolerance(Operation *op, unsigned result) const {
-  const double cache = cacheRounding(targetOptions.kvFormat);
+  const double cache = cacheTolerance();
   const Type type = op->getResult(result).getType();
   // A step has attention, and gives a cache.
   if (isa<kernel::AttentionOp, kernel::AttentionMergeOp, kernel::ResidentOp>(

@@ -256,6 +256,17 @@ absl::Status Checker::writeReproducer(ModuleOp before,
   return absl::OkStatus();
 }
 
+/// The error that the cache of the target may cause.
+static absl::StatusOr<double> cacheTolerance(const CompileOptions &options,
+                                             const ModelConfig &config) {
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(options, config));
+  const std::unique_ptr<MLIRContext> context = createContext();
+  return createBackend(targetAttr(*context, resolved))
+      ->numerics()
+      .cacheTolerance();
+}
+
 absl::Status Checker::checkTarget() {
   LLAMAC_ASSIGN_OR_RETURN(
       const ResolvedPlan plan,
@@ -277,6 +288,8 @@ absl::Status Checker::checkTarget() {
     report.kernels = std::move(launches.kernels);
     report.culprit = std::move(launches.culprit);
   }
+  LLAMAC_ASSIGN_OR_RETURN(const double ofCache,
+                          cacheTolerance(compileOptions, checkpoint.config));
   for (int64_t rows : {firstRows, int64_t{1}}) {
     LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::create(model));
@@ -293,7 +306,7 @@ absl::Status Checker::checkTarget() {
     const Difference difference = compareValues(got, expected);
     report.targets.push_back({absl::StrCat(compileOptions.target, " by ", rows),
                               difference, describe(difference),
-                              options.targetTolerance});
+                              options.targetTolerance + ofCache});
   }
   return absl::OkStatus();
 }

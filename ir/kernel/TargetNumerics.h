@@ -34,6 +34,9 @@ public:
   /// `result` when its operands are exact but for the cache's own rounding.
   virtual double tolerance(mlir::Operation *op, unsigned result) const = 0;
 
+  /// The normalised mean squared error of keys and values in the cache.
+  virtual double cacheTolerance() const = 0;
+
   /// Whether `value` is in a form that only the target's own kernels know, as
   /// the partial results of split-KV attention are.
   static bool isPrivate(mlir::Value value) {

@@ -340,6 +340,22 @@ class CacheFormats(LogitsCase):
                         bound = 2 * CPU_TOLERANCE
                         self.check(self.logits(plan, self.tokens, target, "--chunk", chunk), expected, bound)
 
+    def test_8_bits_in_steps_of_any_size_and_in_one_launch(self):
+        config = Config(256, 2, 4, 2, vocab=502)
+        weights = quantise(random_weights(config, "bf16", 5), "BF16")[0]
+        model = write_gguf(self.path("even.gguf"), config, weights)
+        for kind in support.by_tier(("fp8",), ("q8_0", "fp8")):
+            options = ("--kv-type", kind, "-c", "320", "--chunk")
+            whole, steps, rows = (
+                self.logits(model, self.tokens, "sim", "--batch-invariant", *options, n) for n in (TOKENS, 7, 1)
+            )
+            chain, resident = (
+                self.logits(model, self.tokens, "sim", "--resident-step", how, *options, 1) for how in ("off", "on")
+            )
+            with self.subTest(kind):
+                self.assertTrue(np.array_equal(whole, steps) and np.array_equal(whole, rows))
+                self.assertTrue(np.array_equal(chain, resident))
+
     def test_a_format_that_a_target_has_not_is_refused(self):
         model = write_gguf(self.path("model.gguf"), self.config, quantise(self.weights, "BF16")[0])
         for target, kind, known in (
