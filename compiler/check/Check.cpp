@@ -199,7 +199,9 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
       LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, worstEntry));
     }
     if (pass.rounds)
-      step.tolerance = std::max(step.tolerance, options.targetTolerance);
+      step.tolerance =
+          std::max(step.tolerance,
+                   options.targetTolerance.value_or(defaultTargetTolerance));
     report.passes.push_back(step);
     // All that follows is wrong too.
     if (!step.passed() && options.bisect)
@@ -290,6 +292,8 @@ absl::Status Checker::checkTarget() {
   }
   LLAMAC_ASSIGN_OR_RETURN(const double ofCache,
                           cacheTolerance(compileOptions, checkpoint.config));
+  const double tolerance =
+      options.targetTolerance.value_or(defaultTargetTolerance + ofCache);
   for (int64_t rows : {firstRows, int64_t{1}}) {
     LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::create(model));
@@ -305,8 +309,7 @@ absl::Status Checker::checkTarget() {
           }));
     const Difference difference = compareValues(got, expected);
     report.targets.push_back({absl::StrCat(compileOptions.target, " by ", rows),
-                              difference, describe(difference),
-                              options.targetTolerance + ofCache});
+                              difference, describe(difference), tolerance});
   }
   return absl::OkStatus();
 }

@@ -18,15 +18,19 @@
 
 namespace llamac {
 
+/// An error of a target, whose kernels may round activations to int8 in blocks:
+/// 2 % of a typical logit.
+inline constexpr double defaultTargetTolerance = 4e-4;
+
 struct CheckOptions {
   /// Empty: 24 ids spread over the vocabulary.
   std::vector<int32_t> tokens;
   /// The largest normalised mean squared error that a pass may cause, which
   /// only reorders sums of fp32.
   double tolerance = 1e-9;
-  /// The largest error of a target, whose kernels may round activations to int8
-  /// in blocks: 2 % of a typical logit.
-  double targetTolerance = 4e-4;
+  /// The largest error of a target; nothing: defaultTargetTolerance, and what
+  /// rounding the KV cache may cost.
+  std::optional<double> targetTolerance;
   bool bisect = false;
   /// The schedule of a plan for sim: see ModelOptions.
   std::string simSchedule;

@@ -28,7 +28,7 @@ struct CheckCommand {
   std::string model, tokens;
 
   absl::Status run() {
-    if (!(options.tolerance > 0) || !(options.targetTolerance > 0))
+    if (!(options.tolerance > 0) || !(options.targetTolerance.value_or(1) > 0))
       return usageError("check: expected tolerances above 0");
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions compileOptions, flags.parse());
     if (!tokens.empty()) {
@@ -155,9 +155,9 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   group.addDefault(
       "--tolerance", command->options.tolerance, "NMSE",
       "Largest normalised mean squared error that a pass may cause");
-  group.addDefault(
-      "--target-tolerance", command->options.targetTolerance, "NMSE",
-      "Largest normalised mean squared error that a target may have");
+  group.add("--target-tolerance", command->options.targetTolerance, "NMSE",
+            "Largest normalised mean squared error that a target may have "
+            "(default: 0.0004, and what rounding the KV cache may cost)");
   group.add("--sim-schedule", command->options.simSchedule, "ORDER",
             "On sim: order of the threads: forward, reverse, random, "
             "random:SEED, stalled or stalled:SEED");
