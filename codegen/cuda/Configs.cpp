@@ -34,17 +34,7 @@ std::string cuda::enumeratorText(WeightFormat format) {
 }
 
 std::string cuda::enumeratorText(KvFormat format) {
-  switch (format) {
-  case KvFormat::F16:
-    return "KvFormat::F16";
-  case KvFormat::BF16:
-    return "KvFormat::BF16";
-  case KvFormat::Q8_0:
-    return "KvFormat::Q8_0";
-  case KvFormat::FP8:
-    return "KvFormat::FP8";
-  }
-  llvm_unreachable("no other format");
+  return absl::StrCat("KvFormat::", dataTypeInfo(dataTypeOf(format)).id);
 }
 
 std::string cuda::enumeratorText(RowFormat format) {

@@ -24,7 +24,8 @@ absl::Status CudaBackend::checkModel(const ModelConfig &config) const {
   if (hasBlocks(target().options().kvFormat) &&
       config.headSize % cuda::kvBlock != 0)
     return unsupportedError(absl::StrCat(
-        "--kv-type ", nameOf(target().options().kvFormat),
+        "--kv-type ",
+        dataTypeName(cuda::dataTypeOf(target().options().kvFormat)),
         ": size of a head: expected a multiple of ", cuda::kvBlock, ", got ",
         config.headSize, "; --kv-type f16 takes the model"));
   constexpr int64_t unit = 8; // 16 bytes of bf16.

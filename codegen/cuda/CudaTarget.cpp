@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cuda/CudaTarget.h"
-#include "codegen/cuda/ConfigFields.h"
 #include "codegen/cuda/Configs.h"
 #include "codegen/cuda/Resident.h"
 
@@ -18,17 +17,11 @@ using namespace mlir;
 namespace llamac {
 
 std::optional<cuda::KvFormat> parseCudaKvFormat(StringRef name) {
-  for (const cuda::KvFormat format :
-       {cuda::KvFormat::F16, cuda::KvFormat::BF16, cuda::KvFormat::Q8_0,
-        cuda::KvFormat::FP8})
-    if (name == nameOf(format))
-      return format;
-  return std::nullopt;
-}
-
-std::string nameOf(cuda::KvFormat format) {
-  const std::string text = cuda::enumeratorText(format);
-  return StringRef(text).drop_front(StringRef("KvFormat::").size()).lower();
+  const auto *known =
+      llvm::find(cuda::kvTypes, parseDataType({name.data(), name.size()}));
+  if (known == std::end(cuda::kvTypes))
+    return std::nullopt;
+  return static_cast<cuda::KvFormat>(known - cuda::kvTypes);
 }
 
 FailureOr<CudaTargetOptions> cudaTargetOptions(kernel::TargetAttr attr,

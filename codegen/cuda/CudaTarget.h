@@ -31,9 +31,12 @@ namespace llamac {
 
 namespace cuda {
 
-/// The element type of a cache of `format`, which has no blocks.
+/// The element type that a cache of each KvFormat has its name of; blocks of a
+/// cache are not those of the type.
+inline constexpr DataType kvTypes[] = {DataType::F16, DataType::BF16,
+                                       DataType::Q8_0, DataType::FP8};
 inline DataType dataTypeOf(KvFormat format) {
-  return format == KvFormat::F16 ? DataType::F16 : DataType::BF16;
+  return kvTypes[static_cast<size_t>(format)];
 }
 
 } // namespace cuda
@@ -52,9 +55,8 @@ struct CudaTargetOptions {
   kernel::ResidentSteps resident = kernel::ResidentSteps::Off;
 };
 
-/// The format called "f16", "bf16", "q8_0" or "fp8", and its name.
+/// The format called "f16", "bf16", "q8_0" or "fp8".
 std::optional<cuda::KvFormat> parseCudaKvFormat(llvm::StringRef name);
-std::string nameOf(cuda::KvFormat format);
 
 /// Reads the options from `attr`, of target cuda or sim. Failure, with an
 /// error, for what the targets do not have.
