@@ -79,7 +79,9 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
          .preemptions = ended.preemptions,
          .queue_seconds = ended.queueSeconds,
          .first_token_seconds = ended.firstTokenSeconds,
-         .seconds = ended.seconds};
+         .seconds = ended.seconds,
+         .draft_tokens = ended.draftTokens,
+         .accepted_tokens = ended.acceptedTokens};
   view.end = &end;
   return &view;
 }
@@ -123,7 +125,9 @@ static llamac_counts countsOf(const SchedulerCounts &counts) {
           .failed = counts.failed,
           .pages = counts.pages,
           .free_pages = counts.freePages,
-          .loaded_tokens = counts.loadedTokens};
+          .loaded_tokens = counts.loadedTokens,
+          .draft_tokens = counts.draftTokens,
+          .accepted_tokens = counts.acceptedTokens()};
 }
 
 } // namespace llamac

@@ -6,7 +6,8 @@
 of a toy.
 
 For measuring speed, which does not depend on the values. The vocabulary is
-invented: use token ids.
+invented: use token ids. With --cycle N, layers add nothing but cost as much, and
+the greedy token behind id i is i + 1, modulo N: how far drafts are right is known.
 
     build/venv/bin/python scripts/make_gguf.py build/models/1b-q8_0.gguf --shape 1b --type Q8_0
 """
@@ -14,6 +15,7 @@ invented: use token ids.
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 import gguf
 import numpy as np
@@ -52,9 +54,9 @@ class Stored(dict):
 
     def items(self):
         for name, shape in super().items():
-            yield name, self.weight(shape)
+            yield name, self.weight(name, shape)
 
-    def weight(self, shape):
+    def weight(self, name, shape):
         if len(shape) == 1:
             return np.ones(shape, np.float32), gguf.GGMLQuantizationType.F32
         rows, cols = shape
@@ -72,14 +74,43 @@ class Stored(dict):
         return gguf.quants.quantize(x / np.sqrt(np.float32(cols)), self.kind)
 
 
+class Cycle(Stored):
+    """Weights whose greedy tokens count up to `length`, at most as many as a row
+    has columns, and begin again: embeddings are unit vectors."""
+
+    def __init__(self, config, kind, length):
+        super().__init__(config, kind)
+        self.length = length
+
+    def weight(self, name, shape):
+        part = name.split(".")[-1]
+        if part not in ("tok_embeddings", "output", "wo", "w2"):
+            return super().weight(name, shape)
+        values = np.zeros(shape, np.float32)
+        ids = np.arange(shape[0])
+        if part == "tok_embeddings":
+            values[ids, ids % self.length] = 1
+        elif part == "output":
+            ids = ids[: self.length]
+            values[ids, ids - 1] = 1
+            values[0, 0], values[0, self.length - 1] = 0, 1
+        return gguf.quants.quantize(values, self.kind), self.kind
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", help="the file to write")
     parser.add_argument("--shape", choices=SHAPES, default="1b")
     parser.add_argument("--type", choices=TYPES, default="Q8_0")
+    parser.add_argument("--cycle", type=int, metavar="N")
     args = parser.parse_args()
-    config = SHAPES[args.shape]
-    stored = Stored(config, gguf.GGMLQuantizationType[args.type])
+    config, kind = SHAPES[args.shape], gguf.GGMLQuantizationType[args.type]
+    stored = Stored(config, kind)
+    if args.cycle is not None:
+        config = replace(config, tied=False)
+        if not 1 < args.cycle <= config.dim:
+            parser.error(f"--cycle: expected 2 to {config.dim}, got {args.cycle}")
+        stored = Cycle(config, kind, args.cycle)
     write_gguf(args.out, config, stored, f"random {args.shape} {args.type}")
 
 

@@ -442,6 +442,7 @@ absl::Status Chat::stats(const std::string &) {
       decode > 0 ? static_cast<double>(last->answerTokens - 1) / decode : 0);
   if (settings.request().options.sampling.temperature > 0)
     absl::StrAppend(&line, "; seed ", last->seed);
+  line += draftsText(last->draftTokens, last->acceptedTokens);
   say(line);
   absl::FPrintF(log, "context %d of %d tokens\n",
                 last->promptTokens + last->answerTokens,

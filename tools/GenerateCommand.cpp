@@ -477,6 +477,9 @@ void Generation::summarize(double seconds, bool isInterrupted) {
                                 {"seconds", seconds},
                                 {"tok_s", rate},
                                 {"preemptions", preemptions},
+                                {"draft_tokens", counts.draftTokens},
+                                {"accepted_tokens", counts.acceptedTokens()},
+                                {"accepted_by_place", counts.accepted},
                                 {"sequences", model.plan().kv->maxSequences},
                                 {"pages", counts.pages},
                                 {"steps", counts.steps},
@@ -487,13 +490,14 @@ void Generation::summarize(double seconds, bool isInterrupted) {
     absl::FPrintF(log,
                   "%d answers, %d errors, %d requests answered before; prompts "
                   "%d tokens, %d of them cached%s; answers %d tokens in "
-                  "%.2f s, %.1f tok/s; %d preemptions\n",
+                  "%.2f s, %.1f tok/s; %d preemptions%s\n",
                   summary.answers, summary.errors, summary.skipped,
                   summary.promptTokens, summary.cachedTokens,
                   options.scheduler.prefixFile.empty()
                       ? ""
                       : absl::StrCat(", ", loaded, " brought from the file"),
-                  summary.answerTokens, seconds, rate, preemptions);
+                  summary.answerTokens, seconds, rate, preemptions,
+                  draftsText(counts.draftTokens, counts.acceptedTokens()));
   if (isInterrupted)
     absl::FPrintF(log, "interrupted after %d answers; %s\n", summary.answers,
                   output ? "the same command goes on from there"

@@ -86,12 +86,14 @@ static void printTimes(double loadSeconds, const AnswerPart &answer,
   const AnswerEnd &end = *answer.end;
   absl::FPrintF(log,
                 "load %.2f s, prompt %d tokens at %.1f tok/s, time to first "
-                "token %.2f s, decode %d tokens at %.1f tok/s, stopped by %s\n",
+                "token %.2f s, decode %d tokens at %.1f tok/s, stopped by "
+                "%s%s\n",
                 loadSeconds, end.promptTokens,
                 rate(end.promptTokens, end.firstTokenSeconds),
                 loadSeconds + end.firstTokenSeconds, decodeSteps(answer),
                 rate(decodeSteps(answer), decodeSeconds(end)),
-                stopReasonName(end.reason));
+                stopReasonName(end.reason),
+                draftsText(end.draftTokens, end.acceptedTokens));
 }
 
 /// A line for each token: its logprob, rank and text, then the alternatives.
@@ -135,6 +137,8 @@ static std::string answerJson(double loadSeconds, const AnswerPart &answer,
                {"generated_tokens", answer.tokens.size()},
                {"decode_s", decodeSeconds(end)},
                {"decode_tok_s", rate(decodeSteps(answer), decodeSeconds(end))},
+               {"draft_tokens", end.draftTokens},
+               {"accepted_tokens", end.acceptedTokens},
                {"stop", std::string(stopReasonName(end.reason))},
                {"seed", end.seed}});
   if (options.request.options.sampling.logprobs >= 0)

@@ -177,8 +177,7 @@ answerRequest(ReferenceTarget &target, const Request &request,
     part.text = answer.add(token);
     if (answer.ended() != StopReason::StopId) {
       part.tokens = next;
-      if (sampler.logprobs())
-        part.logprobs = {*sampler.logprobs()};
+      part.logprobs = sampler.takeLogprobs();
     }
     LLAMAC_RETURN_IF_ERROR(callback(part));
   }

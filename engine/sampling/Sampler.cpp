@@ -238,7 +238,6 @@ absl::Status Sampler::noneAllowedError() const {
 }
 
 absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
-  lastLogprobs.reset();
   if (adjusts)
     LLAMAC_RETURN_IF_ERROR(adjust(logits));
   const absl::Span<const float> row = adjusts ? adjusted : logits;
@@ -353,7 +352,7 @@ int32_t Sampler::chooseOfBuckets(float largest, double uniform) {
 // Report
 //===----------------------------------------------------------------------===//
 
-/// Makes `lastLogprobs` those of `id`, given the raw logits.
+/// Adds those of `id` to `logprobs`, given the raw logits.
 void Sampler::report(absl::Span<const float> logits, int32_t id) {
   const float largest = rangeOf(logits).largest;
   const double logSum = largest + std::log(sumOfExps(logits, largest));
@@ -362,15 +361,15 @@ void Sampler::report(absl::Span<const float> logits, int32_t id) {
   };
   const auto count =
       std::min(static_cast<size_t>(options.logprobs), logits.size());
-  lastLogprobs.emplace();
-  lastLogprobs->chosen = logprobOf(id);
-  lastLogprobs->rank = 1 + countMoreLikely(logits, id);
+  TokenLogprobs &of = logprobs.emplace_back();
+  of.chosen = logprobOf(id);
+  of.rank = 1 + countMoreLikely(logits, id);
   if (count == 0)
     return;
   selectLargest(logits, count, std::numeric_limits<float>::lowest(),
                 candidates);
   for (const TokenLogit &candidate : candidates)
-    lastLogprobs->alternatives.push_back(logprobOf(candidate.id));
+    of.alternatives.push_back(logprobOf(candidate.id));
 }
 
 } // namespace llamac

@@ -100,10 +100,10 @@ public:
   /// the step that computes the logits. Not at the same time as another call.
   void prepare();
 
-  /// The logprobs of the token chosen last; null where none was or no logprobs
-  /// are asked for.
-  const TokenLogprobs *logprobs() const {
-    return lastLogprobs ? &*lastLogprobs : nullptr;
+  /// The logprobs of the tokens that were chosen since the last call; empty
+  /// where none are asked for.
+  std::vector<TokenLogprobs> takeLogprobs() {
+    return std::exchange(logprobs, {});
   }
 
   /// Whether nextParams() says all that there is to say, so that a plan may
@@ -151,7 +151,7 @@ private:
   std::optional<absl::Status> prepared; ///< How that ended, once it is known.
   /// How often each token seen is in the answer.
   absl::flat_hash_map<int32_t, int32_t> timesInAnswer;
-  std::optional<TokenLogprobs> lastLogprobs;
+  std::vector<TokenLogprobs> logprobs; ///< See takeLogprobs().
   // Scratch memory: logits as the options change them, and what is selected of
   // them.
   std::vector<float> adjusted;

@@ -43,6 +43,8 @@ struct Scheduler::Job {
   int64_t most;                ///< Tokens that the sequence will ever hold.
   AnswerEnd end = {};
   std::optional<Sequence> sequence = {}; ///< While it runs.
+  PromptLookup lookup = {}; ///< All tokens when a draft was last wanted.
+  std::vector<int32_t> drafted = {}; ///< The last token and a draft behind it.
 
   /// Tokens that the sequence has yet to run.
   int64_t pending() const {
@@ -318,9 +320,72 @@ void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
     run(start, isInterrupted);
 }
 
+/// The draft that the next step may verify for `job`, which decodes, within
+/// what it asks for.
+Draft Scheduler::draftFor(Job &job) const {
+  const Request &request = job.asked->request;
+  if (request.speculative == 0 || job.pending() != 1)
+    return {};
+  for (int64_t i = job.lookup.size(); i < std::ssize(job.tokens); ++i)
+    job.lookup.append(job.tokens[i],
+                      /*isOfAnswer=*/i >= std::ssize(request.prompt));
+  Draft draft = job.lookup.draft(std::min<int64_t>(
+      request.speculative < 0 ? mostDrafts : request.speculative,
+      job.most - std::ssize(job.tokens)));
+  // Nothing follows the end of an answer.
+  const std::vector<int32_t> stopIds =
+      stopIdsOf(request.options, model().stopIds());
+  const auto end = std::ranges::find_first_of(draft.tokens, stopIds);
+  draft.survival.resize(end - draft.tokens.begin());
+  draft.tokens.erase(end, draft.tokens.end());
+  return draft;
+}
+
+/// Whether a step of `job` alone would have a draft.
+bool Scheduler::wantsDraft(Job &job) const {
+  const Draft draft = draftFor(job);
+  if (job.asked->request.speculative >= 0)
+    return !draft.tokens.empty();
+  return draftsThatPay(costs, std::ssize(running), {&draft, 1},
+                       engine->mostDecodeRows())[0] > 0;
+}
+
+/// Gives `batch`, all of whose answers decode, their drafts: as many tokens as
+/// a request says, and of the others those that pay.
+void Scheduler::addDrafts(Batch &batch) const {
+  const int64_t most = engine->mostDecodeRows();
+  std::vector<Draft> drafts;
+  std::vector<int64_t> counts;
+  for (Job *job : batch.jobs) {
+    Draft &draft = drafts.emplace_back(draftFor(*job));
+    int64_t &count = counts.emplace_back(0);
+    if (job->asked->request.speculative < 0)
+      continue;
+    count = std::clamp<int64_t>(most - batch.decodeRows, 0,
+                                std::ssize(draft.tokens));
+    draft.survival.clear();
+    batch.decodeRows += count;
+  }
+  const std::vector<int64_t> paying =
+      draftsThatPay(costs, batch.decodeRows, drafts, most);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const int64_t count = counts[i] + paying[i];
+    if (count == 0)
+      continue;
+    batch.decodeRows += paying[i];
+    batch.hasDrafts = true;
+    Job &job = *batch.jobs[i];
+    job.drafted = {job.tokens.back()};
+    job.drafted.insert(job.drafted.end(), drafts[i].tokens.begin(),
+                       drafts[i].tokens.begin() + count);
+    batch.items[i].tokens = job.drafted;
+    batch.items[i].isSpeculative = true;
+  }
+}
+
 /// The rows of a step: one of each answer that decodes, and as much of the
 /// prompts, in their order, as the budget allows.
-Scheduler::Batch Scheduler::chooseRows() {
+Scheduler::Batch Scheduler::chooseRows(bool mayDraft) {
   Batch batch;
   const auto add = [&](Job &job, int64_t count, RowKind kind) {
     const auto first = static_cast<size_t>(job.sequence->length());
@@ -341,6 +406,8 @@ Scheduler::Batch Scheduler::chooseRows() {
     if (decodes(job))
       add(job, 1, RowKind::Decode);
   batch.decodeRows = std::ssize(batch.jobs);
+  if (mayDraft)
+    addDrafts(batch);
   int64_t left = model().plan().programs.back()->maxRows;
   if (batch.decodeRows > 0) {
     // More would take a program more than once.
@@ -384,19 +451,26 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   Profile profile(model().plan());
   const bool isTimed = !options.profile && options.profileInterval > 0 &&
                        start >= nextProfile && batch.promptRows == 0;
+  const int64_t before = total.steps;
   if (isTimed) {
     nextProfile = start + options.profileInterval;
     engine->setProfile(&profile);
   } else if (batch.decodeRows == std::ssize(running) &&
              runQueued(batch, isInterrupted)) {
-    total.stepSeconds += steadySeconds() - start;
+    const double seconds = steadySeconds() - start;
+    total.stepSeconds += seconds;
+    if (const int64_t steps = total.steps - before; steps > 0)
+      costs.record(batch.decodeRows, seconds / static_cast<double>(steps));
     return;
   }
   auto sampled = engine->sample(batch.items);
-  while (exitCode(sampled.status()) == ExitCode::Memory && running.size() > 1) {
+  while (exitCode(sampled.status()) == ExitCode::Memory &&
+         (batch.hasDrafts || running.size() > 1)) {
     dropFailedStep();
-    preemptLast();
-    batch = chooseRows();
+    // An answer goes before drafts of others.
+    if (!batch.hasDrafts)
+      preemptLast();
+    batch = chooseRows(/*mayDraft=*/false);
     sampled = engine->sample(batch.items);
   }
   // Before anybody is told a token that was computed from what is not there.
@@ -408,13 +482,15 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     if (!sampled.ok())
       finish(*batch.jobs[i], sampled.status());
     else if (batch.items[i].sampler)
-      take(*batch.jobs[i], (*sampled)[i]);
+      take(*batch.jobs[i], batch.items[i], (*sampled)[i]);
   }
   if (!files.ok() || isLost(sampled.status()))
     lose(sampled.status());
   const double seconds = steadySeconds() - start;
   total.stepSeconds += seconds;
   if (!isTimed) {
+    if (batch.promptRows == 0)
+      costs.record(batch.decodeRows, seconds);
     budget.record(batch.decodeRows, batch.promptRows, seconds);
     return;
   }
@@ -454,7 +530,7 @@ bool Scheduler::runQueued(Batch &batch,
             continue;
           if (std::optional<AnswerPart> last = add(job, tokens[i]))
             ended.emplace_back(&job, *std::move(last));
-          goesOn &= !job.answer.ended() && !job.isOverdue();
+          goesOn &= !job.answer.ended() && !job.isOverdue() && !wantsDraft(job);
         }
         return goesOn;
       },
@@ -477,17 +553,39 @@ bool Scheduler::runQueued(Batch &batch,
   return false;
 }
 
-/// Makes `token` part of an answer that has run all others, or ends it.
-void Scheduler::take(Job &job, const absl::StatusOr<int32_t> &token) {
-  if (!token.ok())
-    finish(job, token.status());
-  else if (std::optional<AnswerPart> last = add(job, *token))
-    end(job, *job.answer.ended(), *std::move(last));
+/// Makes the drafts of `ran` that were accepted, and `token`, part of an answer
+/// that has run all others, or ends it.
+void Scheduler::take(Job &job, const SampledTokens &ran,
+                     const absl::StatusOr<int32_t> &token) {
+  const int64_t accepted = job.sequence->length() - std::ssize(job.tokens);
+  if (ran.isSpeculative) {
+    const int64_t drafted = std::ssize(ran.tokens) - 1;
+    ++total.drafts;
+    total.draftTokens += drafted;
+    job.end.draftTokens += drafted;
+    job.end.acceptedTokens += accepted;
+    for (int64_t i = 0; i < accepted; ++i)
+      ++total.accepted[static_cast<size_t>(i)];
+  }
+  const std::vector<TokenLogprobs> logprobs = job.sampler.takeLogprobs();
+  for (int64_t i = 0; i <= accepted; ++i) {
+    if (i == accepted && !token.ok())
+      return finish(job, token.status());
+    const auto at = static_cast<size_t>(i);
+    const int32_t next = i == accepted ? *token : ran.tokens[at + 1];
+    if (std::optional<AnswerPart> last =
+            add(job, next,
+                absl::MakeConstSpan(logprobs).subspan(
+                    std::min(at, logprobs.size()), 1)))
+      return end(job, *job.answer.ended(), *std::move(last));
+  }
 }
 
 /// Adds `token` to an answer. Gives the caller what came of it, or returns it
 /// where the answer has ended.
-std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
+std::optional<AnswerPart>
+Scheduler::add(Job &job, int32_t token,
+               absl::Span<const TokenLogprobs> logprobs) {
   if (job.end.firstTokenSeconds == 0) {
     job.end.firstTokenSeconds = job.secondsSinceStart();
     engine->keep(*job.sequence, job.promptOf(*engine));
@@ -499,8 +597,7 @@ std::optional<AnswerPart> Scheduler::add(Job &job, int32_t token) {
   part.textBytes = job.answer.textBytes() - before;
   if (job.answer.ended() != StopReason::StopId) {
     part.tokens.push_back(token);
-    if (const TokenLogprobs *logprobs = job.sampler.logprobs())
-      part.logprobs.push_back(*logprobs);
+    part.logprobs.assign(logprobs.begin(), logprobs.end());
     job.tokens.push_back(token);
     ++job.end.answerTokens;
     ++total.answerTokens;

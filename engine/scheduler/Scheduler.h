@@ -25,6 +25,7 @@
 #define LLAMAC_ENGINE_SCHEDULER_SCHEDULER_H
 
 #include "engine/scheduler/RowBudget.h"
+#include "engine/speculation/StepCosts.h"
 #include "engine/step/Engine.h"
 #include "runtime/device/Profile.h"
 #include "text/request/Request.h"
@@ -33,6 +34,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,13 @@ struct SchedulerCounts {
   int64_t loadedTokens = 0; ///< Tokens that the cache had to bring from its
                             ///< file.
   int64_t answerTokens = 0;
+  int64_t drafts = 0; ///< Drafts that steps verified, of a token or more.
+  int64_t draftTokens = 0;
+  /// Draft tokens that were accepted, by their place in the draft.
+  std::array<int64_t, mostDrafts> accepted = {};
+  int64_t acceptedTokens() const {
+    return std::accumulate(accepted.begin(), accepted.end(), int64_t{0});
+  }
   int64_t finished = 0; ///< Answers, those with an error included.
   int64_t failed = 0;
   /// Steps took so long in all, and so long the host ran programs or waited for
@@ -152,6 +161,7 @@ private:
     std::vector<Job *> jobs;
     std::vector<SampledTokens> items; ///< One for each job.
     int64_t decodeRows = 0, promptRows = 0;
+    bool hasDrafts = false;
   };
 
   /// An answer that found no room, and Engine::releases() when that was so.
@@ -172,20 +182,26 @@ private:
   int64_t grown(const Job &job) const;
   void preemptLast();
   void dropFailedStep();
-  Batch chooseRows();
+  Draft draftFor(Job &job) const;
+  bool wantsDraft(Job &job) const;
+  void addDrafts(Batch &batch) const;
+  Batch chooseRows(bool mayDraft = true);
   void countStep(int64_t rows);
   bool isLost(const absl::Status &status) const;
   void lose(const absl::Status &status);
   void run(double start, absl::FunctionRef<bool()> isInterrupted);
   bool runQueued(Batch &batch, absl::FunctionRef<bool()> isInterrupted);
-  void take(Job &job, const absl::StatusOr<int32_t> &token);
-  std::optional<AnswerPart> add(Job &job, int32_t token);
+  void take(Job &job, const SampledTokens &ran,
+            const absl::StatusOr<int32_t> &token);
+  std::optional<AnswerPart> add(Job &job, int32_t token,
+                                absl::Span<const TokenLogprobs> logprobs = {});
   void end(Job &job, StopReason why, AnswerPart part = {});
   void finish(Job &job, absl::Status status, AnswerPart part = {});
 
   std::unique_ptr<Engine> engine;
   SchedulerOptions options;
   RowBudget budget;
+  StepCosts costs;
   /// In the order in which they go: the last one is preempted first.
   Jobs running, waiting;
   Refusal refused; ///< The last one.

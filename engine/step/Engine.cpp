@@ -34,6 +34,24 @@ struct Engine::Row {
   int64_t index;         ///< In the item's tokens.
 };
 
+/// The token that is sampled behind an item, whose rows come in order.
+struct Engine::Choice {
+  absl::StatusOr<int32_t> token =
+      -1; ///< The one behind the last row that counts.
+  int64_t accepted = 0;
+  bool isMade = false; ///< Whether no further row counts.
+
+  /// Takes what is sampled behind `row` of `item`.
+  void take(absl::StatusOr<int32_t> sampled, const SampledTokens &item,
+            const Row &row) {
+    const auto draft = static_cast<size_t>(row.index) + 1;
+    isMade = !sampled.ok() || draft == item.tokens.size() ||
+             *sampled != item.tokens[draft];
+    accepted += !isMade;
+    token = std::move(sampled);
+  }
+};
+
 /// The pages of the pools as they are copied to and from a file.
 class Engine::Pages final : public PageMemory {
 public:
@@ -353,6 +371,18 @@ size_t Engine::programFor(const StepShape &shape, RowKind kind) const {
   return llamac::programFor(plan, rows, outputs, kind == RowKind::Prompt);
 }
 
+int64_t Engine::mostDecodeRows() const {
+  const schema::PlanT &plan = shared->plan();
+  int64_t most = 0;
+  for (const auto &program : plan.programs) {
+    most = std::max<int64_t>(
+        most, std::min(program->maxRows, program->maxOutputRows));
+    if (!mixesKinds() && most >= plan.kv->maxSequences)
+      break;
+  }
+  return most;
+}
+
 absl::Status Engine::step(absl::Span<const SequenceTokens> batch,
                           LogitsCallback callback) {
   LLAMAC_RETURN_IF_ERROR(admit(batch));
@@ -372,33 +402,52 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
   items.reserve(batch.size());
   for (const SampledTokens &item : batch)
     items.push_back({item.sequence, item.tokens,
-                     item.sampler ? OutputRows::Last : OutputRows::None,
+                     !item.sampler        ? OutputRows::None
+                     : item.isSpeculative ? OutputRows::All
+                                          : OutputRows::Last,
                      item.kind});
   // A batch that is refused or fails takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
   if (std::ranges::any_of(batch, isOnDevice))
-    for (const SampledTokens &item : batch)
-      params.push_back(isOnDevice(item)
-                           ? ParamStream(item.sampler->params()).next()
-                           : SamplingParams());
+    for (const SampledTokens &item : batch) {
+      if (!item.sampler)
+        continue;
+      ParamStream stream = item.sampler->params();
+      for (size_t i = item.isSpeculative ? 0 : item.tokens.size() - 1;
+           i < item.tokens.size(); ++i)
+        params.push_back(isOnDevice(item) ? stream.next() : SamplingParams());
+    }
   const auto prepareSamplers = [&] {
     for (const SampledTokens &item : batch)
       if (item.sampler)
         item.sampler->prepare();
   };
-  std::vector<absl::StatusOr<int32_t>> tokens(batch.size(), -1);
+  std::vector<Choice> choices(batch.size());
   LLAMAC_RETURN_IF_ERROR(runBatch(
       items, params, prepareSamplers,
       [&](absl::Span<const Row> rows, size_t program) -> absl::Status {
         if (!params.empty())
           LLAMAC_RETURN_IF_ERROR(
-              takeTokens(rows, program, batch, absl::MakeSpan(tokens)));
-        return sampleOnHost(rows, program, batch, absl::MakeSpan(tokens));
+              takeTokens(rows, program, batch, absl::MakeSpan(choices)));
+        return sampleOnHost(rows, program, batch, absl::MakeSpan(choices));
       }));
-  for (const SampledTokens &item : batch)
+  std::vector<absl::StatusOr<int32_t>> tokens;
+  tokens.reserve(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const SampledTokens &item = batch[i];
+    Choice &choice = choices[i];
     if (isOnDevice(item))
-      item.sampler->nextParams();
+      for (int64_t drawn = 0; drawn <= choice.accepted; ++drawn)
+        item.sampler->nextParams();
+    if (item.isSpeculative) {
+      const int64_t rejected = std::ssize(item.tokens) - 1 - choice.accepted;
+      const int64_t length = item.sequence->length() - rejected;
+      if (rejected > 0 && truncate(*item.sequence, length) != length)
+        return internalError("a rejected draft was written to a shared page");
+    }
+    tokens.push_back(std::move(choice.token));
+  }
   return tokens;
 }
 
@@ -415,6 +464,7 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const int64_t most = programsOfPlan.back()->maxRows;
   const int64_t mostOfPrompts = programsOfPlan[promptProgram()]->maxRows;
   std::vector<Row> rows;
+  size_t outputsBefore = 0; // Output rows of all items so far.
   int64_t outputs = 0;
   RowKind kind = RowKind::Decode; // Prompt where some of `rows` are.
   const auto runRows = [&]() -> absl::Status {
@@ -444,9 +494,11 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
         kind = RowKind::Prompt;
       rows.push_back({next.sequence, next.tokens[i],
                       first + static_cast<int32_t>(i), isOutput,
-                      params.empty() ? SamplingParams() : params[item], item,
-                      i});
+                      isOutput && !params.empty() ? params[outputsBefore]
+                                                  : SamplingParams(),
+                      item, i});
       outputs += isOutput;
+      outputsBefore += isOutput;
     }
   }
   return runRows();
@@ -558,7 +610,7 @@ void Engine::fillOutputs(absl::Span<const Row> rows, size_t first,
 /// Gives the items whose tokens the device has sampled theirs.
 absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
                                 absl::Span<const SampledTokens> batch,
-                                absl::Span<absl::StatusOr<int32_t>> tokens) {
+                                absl::Span<Choice> choices) {
   const schema::ProgramT &plan = *shared->plan().programs[program];
   const auto outputs = std::ranges::count(rows, true, &Row::isOutput);
   LLAMAC_ASSIGN_OR_RETURN(
@@ -572,11 +624,14 @@ absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
     int32_t token = 0;
     std::memcpy(&token, next, sizeof(token));
     next += sizeof(token);
-    if (!batch[row.item].sampler->samplesOnDevice())
+    const SampledTokens &item = batch[row.item];
+    Choice &choice = choices[row.item];
+    if (!item.sampler->samplesOnDevice() || choice.isMade)
       continue;
-    tokens[row.item] = token;
     if (token < 0)
-      tokens[row.item] = notFiniteError(row.position);
+      choice.take(notFiniteError(row.position), item, row);
+    else
+      choice.take(token, item, row);
   }
   return absl::OkStatus();
 }
@@ -584,18 +639,22 @@ absl::Status Engine::takeTokens(absl::Span<const Row> rows, size_t program,
 /// Samples the tokens of the other items from their logits.
 absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
                                   absl::Span<const SampledTokens> batch,
-                                  absl::Span<absl::StatusOr<int32_t>> tokens) {
+                                  absl::Span<Choice> choices) {
   struct HostRow {
     const Row *row;
     uint64_t output; ///< Its number among the output rows.
   };
   std::vector<HostRow> hostRows;
+  std::vector<size_t> starts; // Where the rows of each item begin.
   uint64_t outputs = 0;
   for (const Row &row : rows) {
     if (!row.isOutput)
       continue;
-    if (!shared->samples() || !batch[row.item].sampler->samplesOnDevice())
+    if (!shared->samples() || !batch[row.item].sampler->samplesOnDevice()) {
+      if (hostRows.empty() || hostRows.back().row->item != row.item)
+        starts.push_back(hostRows.size());
       hostRows.push_back({&row, outputs});
+    }
     ++outputs;
   }
   if (hostRows.empty())
@@ -609,14 +668,21 @@ absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
                             first * vocab * sizeof(float),
                         count * vocab * sizeof(float), resultStaging));
   const auto *logits = reinterpret_cast<const float *>(bytes.data());
-  return shared->device().forEach(hostRows.size(), [&](size_t i) {
-    const auto &[row, output] = hostRows[i];
-    const absl::Span<const float> values(logits + (output - first) * vocab,
-                                         vocab);
-    if (absl::Status status = checkLogits(values, row->position); status.ok())
-      tokens[row->item] = batch[row->item].sampler->sample(values);
-    else
-      tokens[row->item] = std::move(status);
+  starts.push_back(hostRows.size());
+  return shared->device().forEach(starts.size() - 1, [&](size_t part) {
+    for (size_t i = starts[part]; i < starts[part + 1]; ++i) {
+      const auto &[row, output] = hostRows[i];
+      const SampledTokens &item = batch[row->item];
+      Choice &choice = choices[row->item];
+      if (choice.isMade)
+        break;
+      const absl::Span<const float> values(logits + (output - first) * vocab,
+                                           vocab);
+      if (absl::Status status = checkLogits(values, row->position); status.ok())
+        choice.take(item.sampler->sample(values), item, *row);
+      else
+        choice.take(std::move(status), item, *row);
+    }
   });
 }
 

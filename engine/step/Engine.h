@@ -99,6 +99,8 @@ struct SampledTokens {
   absl::Span<const int32_t> tokens; ///< At least one.
   Sampler *sampler;
   RowKind kind = RowKind::Prompt;
+  /// Whether all tokens but the first are drafts of what will be sampled.
+  bool isSpeculative = false;
 };
 
 /// A sequence, and the tokens it is to hold.
@@ -192,6 +194,11 @@ public:
   /// of each launch; null: nothing is timed. Results do not depend on it.
   void setProfile(Profile *to) { profile = to; }
 
+  /// The most rows of a step that decodes, one program of which takes all:
+  /// where an answer's bits shall not depend on its neighbours, the program
+  /// that decode has anyway.
+  int64_t mostDecodeRows() const;
+
   /// The longest sequence that the context and the pages of the cache hold.
   int64_t mostTokens() const;
 
@@ -232,6 +239,12 @@ public:
   /// and the sampler asks for no more, else the host, on all threads of the
   /// device: one seed gives the same tokens, unless a uniform is within
   /// rounding of the border between two.
+  ///
+  /// Behind a speculative item the sampler chooses one token after the other
+  /// for as long as it chooses the draft that is next, which so is accepted.
+  /// The sequence then ends with the last accepted draft, also where the result
+  /// is an error, and the result follows that. Samplers and sequences are as if
+  /// only those had been run, one in a step.
   absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
   sample(absl::Span<const SampledTokens> batch);
 
@@ -252,6 +265,7 @@ public:
 private:
   class InFlightSteps;
   struct Row;
+  struct Choice;
   class Pages;
   /// Takes the results of program number `program` for `rows`.
   using ChunkCallback = absl::FunctionRef<absl::Status(
@@ -297,10 +311,10 @@ private:
                           LogitsCallback callback);
   absl::Status sampleOnHost(absl::Span<const Row> rows, size_t program,
                             absl::Span<const SampledTokens> batch,
-                            absl::Span<absl::StatusOr<int32_t>> tokens);
+                            absl::Span<Choice> choices);
   absl::Status takeTokens(absl::Span<const Row> rows, size_t program,
                           absl::Span<const SampledTokens> batch,
-                          absl::Span<absl::StatusOr<int32_t>> tokens);
+                          absl::Span<Choice> choices);
 
   std::shared_ptr<const Model> shared;
   bool batchInvariant = false;

@@ -245,6 +245,7 @@ typedef struct llamac_counts {
   int64_t pages, free_pages;
   int64_t loaded_tokens; ///< Tokens that the prefix cache brought from its
                          ///< file.
+  int64_t draft_tokens, accepted_tokens; ///< Tokens that steps verified.
 } llamac_counts;
 
 /// `size` is sizeof(llamac_counts) as the caller knows it.
@@ -296,6 +297,9 @@ typedef struct llamac_end {
   /// From submit until the prompt was begun, the first token and the end; 0 for
   /// what never came.
   double queue_seconds, first_token_seconds, seconds;
+  /// Tokens that were drafted (the option speculative), and those of them that
+  /// became the answer's.
+  int64_t draft_tokens, accepted_tokens;
 } llamac_end;
 
 /// The natural logarithm of the probability that the model, at temperature 1,

@@ -38,6 +38,9 @@ class Counts:
     free_pages: int
     loaded_tokens: int
     """Tokens that the prefix cache brought from its file."""
+    draft_tokens: int
+    """Tokens that were drafted (the option speculative)."""
+    accepted_tokens: int
 
 
 class Answer(Closing):

@@ -103,6 +103,9 @@ class RequestOptions(TypedDict, total=False):
     (default: true)."""
     n: int
     """Number of answers; answer i has the seed plus i (1 to 1024; default: 1)."""
+    speculative: int
+    """Most tokens that a step verifies of a draft, which is what followed the same text
+    before; 0: none; -1: as many as pay (-1 to 16; default: 0)."""
     priority: int
     """Priority; requests with a higher one go first (default: 0)."""
     time_limit: float

@@ -34,6 +34,10 @@ class End:
     queue_seconds: float
     first_token_seconds: float
     seconds: float
+    draft_tokens: int
+    """Tokens that were drafted (the option speculative)."""
+    accepted_tokens: int
+    """Drafted tokens that became the answer's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,8 +328,9 @@ public:
 //===----------------------------------------------------------------------===//
 
 /// Code, message, and the fields of llamac.End.
-using End = std::tuple<int, std::string, std::string, uint64_t, int64_t,
-                       int64_t, int64_t, int64_t, double, double, double>;
+using End =
+    std::tuple<int, std::string, std::string, uint64_t, int64_t, int64_t,
+               int64_t, int64_t, double, double, double, int64_t, int64_t>;
 /// The fields of llamac.TokenLogprobs.
 using Logprobs =
     std::tuple<int32_t, float, int64_t, std::vector<std::pair<int32_t, float>>>;
@@ -338,12 +339,13 @@ using Part =
     std::tuple<int, Tokens, nb::str, std::optional<End>, std::vector<Logprobs>>;
 
 End endOf(const llamac_end &end) {
-  return {end.code,          end.message,
-          end.reason_name,   end.seed,
-          end.prompt_tokens, end.cached_tokens,
-          end.answer_tokens, end.preemptions,
-          end.queue_seconds, end.first_token_seconds,
-          end.seconds};
+  return {end.code,           end.message,
+          end.reason_name,    end.seed,
+          end.prompt_tokens,  end.cached_tokens,
+          end.answer_tokens,  end.preemptions,
+          end.queue_seconds,  end.first_token_seconds,
+          end.seconds,        end.draft_tokens,
+          end.accepted_tokens};
 }
 
 std::vector<Logprobs> logprobsOf(const llamac_part &part) {
@@ -447,10 +449,11 @@ public:
   std::vector<int64_t> counts() const {
     llamac_counts it;
     check(llamac_engine_count(get(), &it, sizeof(it)));
-    return {it.running,       it.waiting,       it.steps,
-            it.preemptions,   it.prompt_tokens, it.cached_tokens,
-            it.answer_tokens, it.finished,      it.failed,
-            it.pages,         it.free_pages,    it.loaded_tokens};
+    return {it.running,       it.waiting,        it.steps,
+            it.preemptions,   it.prompt_tokens,  it.cached_tokens,
+            it.answer_tokens, it.finished,       it.failed,
+            it.pages,         it.free_pages,     it.loaded_tokens,
+            it.draft_tokens,  it.accepted_tokens};
   }
 };
 

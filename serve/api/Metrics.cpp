@@ -107,6 +107,10 @@ static double cacheUsage(const SchedulerCounts &counts) {
                                      static_cast<double>(counts.pages);
 }
 
+static double acceptedTokens(const SchedulerCounts &counts) {
+  return static_cast<double>(counts.acceptedTokens());
+}
+
 static constexpr EngineFigure figures[] = {
     {"vllm:num_requests_running", MetricType::Gauge,
      count<&SchedulerCounts::running>, "Answers that run"},
@@ -126,6 +130,12 @@ static constexpr EngineFigure figures[] = {
      count<&SchedulerCounts::promptTokens>, "Tokens of prompts"},
     {"vllm:generation_tokens_total", MetricType::Counter,
      count<&SchedulerCounts::answerTokens>, "Tokens of answers"},
+    {"vllm:spec_decode_num_drafts_total", MetricType::Counter,
+     count<&SchedulerCounts::drafts>, "Drafts that steps verified"},
+    {"vllm:spec_decode_num_draft_tokens_total", MetricType::Counter,
+     count<&SchedulerCounts::draftTokens>, "Their tokens"},
+    {"vllm:spec_decode_num_accepted_tokens_total", MetricType::Counter,
+     acceptedTokens, "Those accepted"},
 };
 
 /// The rows of steps, whose counts are by powers of two.
@@ -154,6 +164,10 @@ static std::vector<MetricFamily> collectEngines(const ServedModels &models) {
                      "The KV cache: tokens of a page, and pages",
                      MetricType::Gauge,
                      {}};
+  MetricFamily accepted{"vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                        "Draft tokens accepted, by their place in the draft",
+                        MetricType::Counter,
+                        {}};
   for (const auto &model : models) {
     const SchedulerCounts counts = model->requests().counts();
     const std::vector<ClientMetric::Label> labels = {
@@ -175,9 +189,16 @@ static std::vector<MetricFamily> collectEngines(const ServedModels &models) {
         {"block_size", std::to_string(model->model().plan().kv->pageTokens)},
         {"num_gpu_blocks", std::to_string(counts.pages)}};
     info.gauge.value = 1;
+    for (size_t place = 0; place < counts.accepted.size(); ++place) {
+      ClientMetric &metric = accepted.metric.emplace_back();
+      metric.label = labels;
+      metric.label.push_back({"position", std::to_string(place)});
+      metric.counter.value = static_cast<double>(counts.accepted[place]);
+    }
   }
   families.push_back(std::move(rows));
   families.push_back(std::move(cache));
+  families.push_back(std::move(accepted));
   return families;
 }
 

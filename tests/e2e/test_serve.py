@@ -140,6 +140,8 @@ class Operation(serving.ServedTestCase):
             + ("prefix_cache_hits_total", "num_preemptions_total", "prompt_tokens_total", "generation_tokens_total")
             + ("time_to_first_token_seconds_bucket", "inter_token_latency_seconds_sum")
             + ("e2e_request_latency_seconds_count", "request_queue_time_seconds_count", "iteration_tokens_total_count")
+            + ("spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total")
+            + ("spec_decode_num_accepted_tokens_total", "spec_decode_num_accepted_tokens_per_pos_total")
         ):
             self.assertRegex(text, rf'(?m)^vllm:{name}{{[^}}]*model_name="smollm2"')
         self.assertRegex(text, r'(?m)^vllm:request_success_total{finished_reason="length",model_name="smollm2"} [1-9]')

@@ -35,7 +35,7 @@ HOUSE = {
         [],
     ),
     "text": (["tokenizer", "templates", "grammar", "request"], ["runtime/base", "runtime/io"]),
-    "engine": (["sampling", "cache", "step", ("scheduler", "tuner")], ["runtime", "text"]),
+    "engine": (["sampling", "cache", "step", "speculation", ("scheduler", "tuner")], ["runtime", "text"]),
     "serve": (["http", "page", "api"], ["runtime", "text", "engine"]),
     "tools": ([""], ["runtime", "text", "engine", "serve"]),
     "capi": ([""], ["include", "runtime", "text", "engine"]),

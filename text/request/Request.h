@@ -12,6 +12,7 @@
 #include "text/request/Answer.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,9 @@ namespace llamac {
 /// Answers that one request may ask for.
 inline constexpr int mostAnswers = 1024;
 
+/// Drafts of an answer that one step verifies.
+inline constexpr int mostDrafts = 16;
+
 /// A prompt, and how it is to be answered.
 struct Request {
   std::vector<int32_t> prompt; ///< At least one id.
@@ -35,6 +39,9 @@ struct Request {
   /// How many answers, at most mostAnswers. Number i has the seed of the
   /// options plus i, and shares the prompt's keys and values with the others.
   int answers = 1;
+  /// The most draft tokens that a step verifies of an answer, at most
+  /// mostDrafts; 0: none; -1: as many as pay.
+  int speculative = 0;
   /// Higher ones go first, equal ones in the order they came.
   int priority = 0;
   /// Seconds from submit() on, after which answers end as they are; 0: none.
@@ -60,10 +67,20 @@ struct AnswerEnd {
   int64_t cachedTokens = 0; ///< Prompt tokens found in the prefix cache.
   int64_t answerTokens = 0;
   int64_t preemptions = 0;
+  /// Tokens that were drafted, and those of them that became the answer's.
+  int64_t draftTokens = 0, acceptedTokens = 0;
   /// Seconds from submit() until the prompt was begun, the first token and the
   /// end; 0 for what never came.
   double queueSeconds = 0, firstTokenSeconds = 0, seconds = 0;
 };
+
+/// "; drafts: 30 of 40 tokens accepted", for a line of figures; empty where
+/// nothing was drafted.
+inline std::string draftsText(int64_t draftTokens, int64_t acceptedTokens) {
+  return draftTokens == 0 ? ""
+                          : absl::StrCat("; drafts: ", acceptedTokens, " of ",
+                                         draftTokens, " tokens accepted");
+}
 
 /// The tokens and the text that a step brought for one answer.
 struct AnswerPart {

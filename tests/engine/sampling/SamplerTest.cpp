@@ -321,28 +321,34 @@ TEST(SamplerTest, LogprobsAreThoseOfTheRawLogits) {
                           .seed = 1,
                           .logitBias = {{3, 50}},
                           .logprobs = 3});
-  EXPECT_EQ(sampler.logprobs(), nullptr);
+  EXPECT_TRUE(sampler.takeLogprobs().empty());
   ASSERT_EQ(pick(sampler, logits), 3);
-  const TokenLogprobs *logprobs = sampler.logprobs();
-  ASSERT_NE(logprobs, nullptr);
-  EXPECT_EQ(logprobs->chosen.id, 3);
-  EXPECT_NEAR(logprobs->chosen.logprob, std::log(1.0 / 8), 1e-6);
-  EXPECT_EQ(logprobs->rank, 4);
-  ASSERT_EQ(logprobs->alternatives.size(), 3u);
+  const std::vector<TokenLogprobs> taken = sampler.takeLogprobs();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_TRUE(sampler.takeLogprobs().empty());
+  const TokenLogprobs &logprobs = taken[0];
+  EXPECT_EQ(logprobs.chosen.id, 3);
+  EXPECT_NEAR(logprobs.chosen.logprob, std::log(1.0 / 8), 1e-6);
+  EXPECT_EQ(logprobs.rank, 4);
+  ASSERT_EQ(logprobs.alternatives.size(), 3u);
   const std::pair<int32_t, double> expected[] = {
       {2, 4.0 / 8}, {1, 2.0 / 8}, {0, 1.0 / 8}};
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(logprobs->alternatives[i].id, expected[i].first);
-    EXPECT_NEAR(logprobs->alternatives[i].logprob, std::log(expected[i].second),
+    EXPECT_EQ(logprobs.alternatives[i].id, expected[i].first);
+    EXPECT_NEAR(logprobs.alternatives[i].logprob, std::log(expected[i].second),
                 1e-6);
   }
   Sampler alone = make({.logprobs = 0});
   ASSERT_EQ(pick(alone, logits), 2);
-  EXPECT_TRUE(alone.logprobs()->alternatives.empty());
-  EXPECT_EQ(alone.logprobs()->rank, 1);
+  const std::vector<TokenLogprobs> ofAlone = alone.takeLogprobs();
+  ASSERT_EQ(ofAlone.size(), 1u);
+  EXPECT_TRUE(ofAlone[0].alternatives.empty());
+  EXPECT_EQ(ofAlone[0].rank, 1);
   Sampler more = make({.logprobs = 9});
   ASSERT_EQ(pick(more, logits), 2);
-  EXPECT_EQ(more.logprobs()->alternatives.size(), 4u);
+  const std::vector<TokenLogprobs> ofMore = more.takeLogprobs();
+  ASSERT_EQ(ofMore.size(), 1u);
+  EXPECT_EQ(ofMore[0].alternatives.size(), 4u);
 }
 
 TEST(SamplerTest, TheDeviceSamplesWhatItKnows) {

@@ -82,6 +82,9 @@ public:
       options.sampling = {
           .temperature = 0.5 + below(4), .topK = below(6), .topP = 0.95};
     options.sampling.seed = random();
+    // Answers that repeat themselves, but not always.
+    if (below(3) == 0)
+      options.sampling.logitBias = {{0, 90}, {1, 90}};
     if (below(2) == 0)
       options.sampling.logprobs = below(3);
     if (below(4) == 0)
@@ -90,6 +93,8 @@ public:
       options.stopStrings = {"a", "w5"};
     if (below(8) == 0)
       request.answers = 1 + below(4);
+    if (below(4) == 0)
+      request.speculative = below(mostDrafts + 2) - 1;
     request.priority = below(3) - 1;
     return request;
   }
@@ -145,8 +150,9 @@ inline absl::Status runAlone(Engine &engine, const Request &request, int number,
     LLAMAC_ASSIGN_OR_RETURN(const int32_t token, std::move(chosen[0]));
     next = {token};
     got.text += answer.add(token);
-    if (answer.ended() != StopReason::StopId && sampler.logprobs())
-      append(got.logprobs, {*sampler.logprobs()});
+    const std::vector<TokenLogprobs> logprobs = sampler.takeLogprobs();
+    if (answer.ended() != StopReason::StopId)
+      append(got.logprobs, logprobs);
   }
   got.tokens = answer.ids();
   got.reason = *answer.ended();
@@ -210,6 +216,8 @@ public:
       return;
     EXPECT_GT(finished, count / 4);
     EXPECT_GT(cancelled, count / 100);
+    EXPECT_GT(counts.accepted[0], count / 300);
+    EXPECT_GT(counts.draftTokens, counts.accepted[0]);
     if (load.pages < 1)
       EXPECT_GT(counts.preemptions, count / 100);
     if (load.cachesPrefixes)

@@ -66,7 +66,7 @@ TEST(RequestJson, EveryFieldHasItsPlace) {
     "logit_bias": {"5": -100, "7": 2.5}, "logprobs": 3, "max_tokens": 9,
     "min_p": 0.125, "min_tokens": 2, "n": 4, "presence_penalty": 1.25,
     "priority": -6, "repetition_penalty": 1.5, "seed": 18446744073709551615,
-    "stop": ["a", "bc"], "stop_token_ids": [0, 12], "temperature": 0.75,
+    "speculative": 7, "stop": ["a", "bc"], "stop_token_ids": [0, 12], "temperature": 0.75,
     "time_limit": 2.5, "top_k": 40, "top_p": 0.5})";
   const auto request = requestOf(text);
   ASSERT_TRUE(request.ok()) << request.status();
@@ -83,6 +83,7 @@ TEST(RequestJson, EveryFieldHasItsPlace) {
   EXPECT_EQ(request->priority, -6);
   EXPECT_EQ(sampling.repetitionPenalty, 1.5);
   EXPECT_EQ(sampling.seed, UINT64_MAX);
+  EXPECT_EQ(request->speculative, 7);
   EXPECT_THAT(request->options.stopStrings, ElementsAre("a", "bc"));
   EXPECT_THAT(request->options.stopIds, ElementsAre(0, 12));
   EXPECT_EQ(sampling.temperature, 0.75);

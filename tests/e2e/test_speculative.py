@@ -1,0 +1,89 @@
+# Part of the llamac project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Drafts change how many steps an answer of the real model takes, and nothing else."""
+
+import json
+import unittest
+
+import serving
+import support
+
+REPEATING = [
+    "Repeat this text word for word: The quick brown fox jumps over the lazy dog. The dog sleeps on.",
+    "a b c d e f g a b c d e f g a b c d",
+    "def area(width, height):\n    return width * height\n\n# The same function again:\ndef area(",
+    "1, 2, 3, 4, 1, 2, 3, 4, 1, 2,",
+]
+# Requests have these; each asks for tokens of another kind.
+OPTIONS = [
+    {"temperature": 0},
+    {"temperature": 0.8, "top_p": 0.9, "seed": 5},
+    {"temperature": 0, "logprobs": 2, "frequency_penalty": 0.3},
+    {"temperature": 1, "seed": 6, "repetition_penalty": 1.1, "n": 2},
+    {"temperature": 0, "regex": "([a-d] ){4,40}"},
+    {"temperature": 0.5, "seed": 7, "stop": ["4", "lazy"], "top_k": 20},
+]
+
+
+class Answers(support.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.plan = serving.smollm2_plan(cls)
+
+    def answers(self, speculative):
+        """The answers by id and number without what tells the requests apart,
+        and the summary."""
+        prompts, out = self.path("requests.jsonl"), self.path(f"{speculative}.jsonl")
+        with open(prompts, "w", encoding="utf-8") as f:
+            for i, prompt in enumerate(REPEATING):
+                for k, options in enumerate(OPTIONS):
+                    request = {"id": f"{i}.{k}", "prompt": prompt, "max_tokens": 48, "speculative": speculative}
+                    f.write(json.dumps(request | options) + "\n")
+        flags = ("--prompts", prompts, "-o", out, "--parallel", 3, "--json")
+        summary = json.loads(self.llamac("generate", self.plan, *flags).stdout)
+        with open(out, encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f]
+        for line in lines:
+            del line["request"], line["cached_tokens"]
+        return {(line["id"], line.get("index")): line for line in lines}, summary
+
+    def test_are_the_same_with_any_number_of_drafts(self):
+        expected, plain = self.answers(0)
+        self.assertEqual(len(expected), len(REPEATING) * (len(OPTIONS) + 1))
+        self.assertEqual((plain["errors"], plain["draft_tokens"]), (0, 0))
+        for speculative in (-1, 1, 16):
+            with self.subTest(speculative=speculative):
+                answers, summary = self.answers(speculative)
+                self.assertEqual(answers, expected)
+                self.assertEqual(sum(summary["accepted_by_place"]), summary["accepted_tokens"])
+                if speculative > 0:  # With -1 it depends on the machine.
+                    self.assertGreater(summary["accepted_tokens"], 40)
+                    self.assertLess(summary["steps"], plain["steps"])
+
+    def test_run_says_what_was_accepted(self):
+        flags = ("run", self.plan, "--raw", "-p", REPEATING[1], "-n", 40, "--temp", 0, "--speculative")
+        self.assertNotIn("drafts", self.llamac(*flags, 0).stderr)
+        self.assertRegex(self.llamac(*flags, 6).stderr, r"drafts: \d+ of \d+ tokens accepted")
+        refused = self.llamac(*flags, 17, expect=support.USAGE)
+        self.assertIn("expected -1 to 16, got 17", refused.stderr)
+
+
+class Served(serving.ServedTestCase):
+    def test_each_request_has_its_own(self):
+        body = {"prompt": REPEATING[3], "max_tokens": 40, "temperature": 0}
+        texts = [
+            self.server.post("/v1/completions", body | {"speculative": speculative})["choices"][0]["text"]
+            for speculative in (0, 8, -1)
+        ]
+        self.assertEqual(texts, texts[:1] * 3)
+        figures = self.server.request("GET", "/metrics")[2].decode()
+        self.assertRegex(figures, r"(?m)^vllm:spec_decode_num_accepted_tokens_total{[^}]*} [1-9]")
+        self.assertRegex(figures, r'(?m)^vllm:spec_decode_num_accepted_tokens_per_pos_total{[^}]*position="0"} [1-9]')
+        error = self.server.post("/v1/completions", body | {"speculative": 99}, expect=400)["error"]
+        self.assertEqual(error["param"], "speculative")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
