@@ -119,6 +119,9 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       .add("--random-weights", options.randomWeights, "SEED",
            "Use random weights of this seed in place of the plan's")
       ->transform(seedNumber());
+  group.add("--draft", options.draft, "PLAN",
+            "A smaller model of the same vocabulary, as MODEL is given, which "
+            "drafts answers for it to verify (see --speculative)");
   group.addFlag("!--no-tuned", options.tuned,
                 "Use the default configs and not the tuned ones");
   group.addFlag("!--no-verify", options.verify,

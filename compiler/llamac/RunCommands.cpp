@@ -66,6 +66,12 @@ LoadedModel ModelCommand::load() const {
                             resolvePlan(model, options, runtime.quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
+    if (!runtime.draft.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          const ResolvedPlan draft,
+          resolvePlan(runtime.draft, options, runtime.quiet));
+      loading.draft = draft.path;
+    }
     loading.devices = allDevices();
     loading.compiler = &compiler;
     auto loaded = Model::load(plan.path, loading);

@@ -129,6 +129,16 @@ Sampler::Sampler(const SamplingOptions &options, uint64_t seed,
   onDevice = !adjusts && options.minP == 0 && options.logprobs < 0;
 }
 
+Sampler Sampler::forDrafts() const {
+  Sampler drafts({.temperature = options.temperature,
+                  .topK = options.topK,
+                  .topP = options.topP,
+                  .minP = options.minP},
+                 usedSeed, {});
+  drafts.stream = stream;
+  return drafts;
+}
+
 bool Sampler::penalizes() const {
   return options.repetitionPenalty != 1 || options.frequencyPenalty != 0 ||
          options.presencePenalty != 0;

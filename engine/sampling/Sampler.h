@@ -119,6 +119,10 @@ public:
   /// and topP.
   int32_t choose(absl::Span<const float> logits, double uniform);
 
+  /// A sampler for drafts: it draws as this one would now, with the same random
+  /// numbers, but knows of no grammar, penalty or bias.
+  Sampler forDrafts() const;
+
   /// The seed in use, for a report.
   uint64_t seed() const { return usedSeed; }
   bool greedy() const { return options.temperature == 0; }

@@ -11,12 +11,14 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "text/request/RequestOptions.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -44,7 +46,9 @@ struct Scheduler::Job {
   AnswerEnd end = {};
   std::optional<Sequence> sequence = {}; ///< While it runs.
   PromptLookup lookup = {}; ///< All tokens when a draft was last wanted.
+  Drafter drafter = {};
   std::vector<int32_t> drafted = {}; ///< The last token and a draft behind it.
+  bool isDraftOfModel = false;       ///< Whether the draft model made that.
 
   /// Tokens that the sequence has yet to run.
   int64_t pending() const {
@@ -72,6 +76,12 @@ struct Scheduler::Job {
   double secondsSinceStart() const { return steadySeconds() - asked->start; }
 };
 
+static void warnOfDraftModel(const absl::Status &status) {
+  printWarning(absl::StrCat("the draft model is left out, and answers go on "
+                            "without it: ",
+                            status.message()));
+}
+
 Scheduler::Scheduler(std::unique_ptr<Engine> engine,
                      const SchedulerOptions &options)
     : engine(std::move(engine)), options(options) {}
@@ -81,6 +91,15 @@ Scheduler::~Scheduler() = default;
 absl::StatusOr<std::unique_ptr<Scheduler>>
 Scheduler::create(std::shared_ptr<const Model> model,
                   const SchedulerOptions &options) {
+  // Before the answers' engine takes the memory that is left.
+  std::unique_ptr<DraftModel> drafts;
+  if (model->draft()) {
+    auto made = DraftModel::create(model->draft());
+    if (made.ok())
+      drafts = *std::move(made);
+    else
+      warnOfDraftModel(made.status());
+  }
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       Engine::create(std::move(model),
@@ -91,7 +110,10 @@ Scheduler::create(std::shared_ptr<const Model> model,
                       .batchInvariant = options.batchInvariant,
                       .observer = options.observer}));
   engine->setProfile(options.profile);
-  return std::unique_ptr<Scheduler>(new Scheduler(std::move(engine), options));
+  std::unique_ptr<Scheduler> scheduler(
+      new Scheduler(std::move(engine), options));
+  scheduler->drafts = std::move(drafts);
+  return scheduler;
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,6 +322,7 @@ void Scheduler::preemptLast() {
   Job &job = *last;
   engine->keep(*job.sequence, job.promptOf(*engine));
   job.sequence.reset();
+  job.drafter.release();
   ++job.end.preemptions;
   ++total.preemptions;
   move(running, last, waiting);
@@ -320,55 +343,142 @@ void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
     run(start, isInterrupted);
 }
 
-/// The draft that the next step may verify for `job`, which decodes, within
-/// what it asks for.
-Draft Scheduler::draftFor(Job &job) const {
-  const Request &request = job.asked->request;
-  if (request.speculative == 0 || job.pending() != 1)
-    return {};
-  for (int64_t i = job.lookup.size(); i < std::ssize(job.tokens); ++i)
-    job.lookup.append(job.tokens[i],
-                      /*isOfAnswer=*/i >= std::ssize(request.prompt));
-  Draft draft = job.lookup.draft(std::min<int64_t>(
-      request.speculative < 0 ? mostDrafts : request.speculative,
-      job.most - std::ssize(job.tokens)));
-  // Nothing follows the end of an answer.
-  const std::vector<int32_t> stopIds =
-      stopIdsOf(request.options, model().stopIds());
-  const auto end = std::ranges::find_first_of(draft.tokens, stopIds);
-  draft.survival.resize(end - draft.tokens.begin());
-  draft.tokens.erase(end, draft.tokens.end());
-  return draft;
+/// The drafts that `job` asks for: a number of tokens, or -1 for those that
+/// pay.
+int Scheduler::speculationOf(const Job &job) const {
+  const int asked = job.asked->request.speculative;
+  return asked >= -1 ? asked : drafts ? -1 : 0;
 }
 
-/// Whether a step of `job` alone would have a draft.
+/// The most tokens that the next step may verify for `job`, which decodes.
+int64_t Scheduler::mostDraftOf(const Job &job) const {
+  const int asked = speculationOf(job);
+  if (asked == 0 || job.pending() != 1)
+    return 0;
+  return std::clamp<int64_t>(job.most - std::ssize(job.tokens), 0,
+                             asked < 0 ? mostDrafts : asked);
+}
+
+/// The draft of look-up for `job`.
+Draft Scheduler::lookUp(Job &job) const {
+  const int64_t most = mostDraftOf(job);
+  if (most == 0)
+    return {};
+  const std::vector<int32_t> &prompt = job.asked->request.prompt;
+  for (int64_t i = job.lookup.size(); i < std::ssize(job.tokens); ++i)
+    job.lookup.append(job.tokens[i], /*isOfAnswer=*/i >= std::ssize(prompt));
+  return job.lookup.draft(most);
+}
+
+/// The tokens that the draft model should draft for each of `jobs`, which ask
+/// for what pays, in a step that has `rows` rows besides.
+int64_t Scheduler::payingDraft(absl::Span<Job *const> jobs,
+                               int64_t rows) const {
+  const double plain = costs.seconds(rows);
+  if (!drafts || jobs.empty() || plain == 0)
+    return 0;
+  const auto count = static_cast<int64_t>(jobs.size());
+  const int64_t most = (engine->mostDecodeRows() - rows) / count;
+  double bestRate = leastDraftGain * static_cast<double>(rows) / plain;
+  int64_t best = 0;
+  double expected = static_cast<double>(rows);
+  for (int64_t i = 1; i <= std::min<int64_t>(most, mostDrafts); ++i) {
+    for (const Job *job : jobs)
+      expected += std::pow(job->drafter.acceptance(), static_cast<double>(i));
+    const double rate =
+        expected / (costs.seconds(rows + i * count) +
+                    static_cast<double>(i) * drafts->stepSeconds());
+    if (rate <= bestRate)
+      continue;
+    bestRate = rate;
+    best = i;
+  }
+  return best;
+}
+
+/// Whether a step of the running answers would have a draft for `job`.
 bool Scheduler::wantsDraft(Job &job) const {
-  const Draft draft = draftFor(job);
-  if (job.asked->request.speculative >= 0)
-    return !draft.tokens.empty();
-  return draftsThatPay(costs, std::ssize(running), {&draft, 1},
-                       engine->mostDecodeRows())[0] > 0;
+  const int asked = speculationOf(job);
+  if (mostDraftOf(job) == 0)
+    return false;
+  const Draft draft = lookUp(job);
+  if (asked > 0)
+    return drafts || !draft.tokens.empty();
+  const int64_t rows = std::ssize(running);
+  Job *const self = &job;
+  return payingDraft({&self, 1}, rows) > 0 ||
+         draftsThatPay(costs, rows, {&draft, 1}, engine->mostDecodeRows())[0] >
+             0;
+}
+
+/// Drafts for the answers of `batch`, by look-up where that is more often
+/// right than the draft model.
+std::vector<Draft> Scheduler::draft(const Batch &batch) {
+  std::vector<Draft> all;
+  std::vector<Job *> byModel, paying;
+  for (Job *job : batch.jobs) {
+    const Draft &draft = all.emplace_back(lookUp(*job));
+    job->isDraftOfModel = drafts && mostDraftOf(*job) > 0 &&
+                          (draft.tokens.empty() ||
+                           draft.survival.front() < job->drafter.acceptance());
+    if (!job->isDraftOfModel)
+      continue;
+    byModel.push_back(job);
+    if (speculationOf(*job) < 0)
+      paying.push_back(job);
+  }
+  const int64_t count = payingDraft(paying, batch.decodeRows);
+  std::vector<DraftWanted> wanted;
+  for (Job *job : byModel) {
+    const int64_t most = mostDraftOf(*job);
+    wanted.push_back({&job->drafter, job->tokens, &job->sampler,
+                      speculationOf(*job) < 0 ? std::min(most, count) : most});
+    if (wanted.back().most == 0)
+      job->drafter.forget();
+  }
+  if (std::ranges::all_of(wanted, [](const auto &of) { return of.most == 0; }))
+    return all;
+  const double start = steadySeconds();
+  auto made = drafts->draft(wanted);
+  draftSeconds += steadySeconds() - start;
+  if (!made.ok()) {
+    warnOfDraftModel(made.status());
+    for (Jobs *jobs : {&running, &waiting})
+      for (Job &job : *jobs)
+        job.drafter.release();
+    drafts.reset();
+    return all;
+  }
+  for (size_t i = 0, next = 0; i < all.size(); ++i)
+    if (batch.jobs[i]->isDraftOfModel)
+      all[i] = std::move((*made)[next++]);
+  return all;
 }
 
 /// Gives `batch`, all of whose answers decode, their drafts: as many tokens as
 /// a request says, and of the others those that pay.
-void Scheduler::addDrafts(Batch &batch) const {
+void Scheduler::addDrafts(Batch &batch) {
   const int64_t most = engine->mostDecodeRows();
-  std::vector<Draft> drafts;
-  std::vector<int64_t> counts;
-  for (Job *job : batch.jobs) {
-    Draft &draft = drafts.emplace_back(draftFor(*job));
-    int64_t &count = counts.emplace_back(0);
-    if (job->asked->request.speculative < 0)
+  std::vector<Draft> drafted = draft(batch);
+  std::vector<int64_t> counts(drafted.size());
+  for (size_t i = 0; i < drafted.size(); ++i) {
+    const Job &job = *batch.jobs[i];
+    Draft &draft = drafted[i];
+    // Nothing follows the end of an answer.
+    const auto end = std::ranges::find_first_of(
+        draft.tokens, stopIdsOf(job.asked->request.options, model().stopIds()));
+    draft.survival.resize(end - draft.tokens.begin());
+    draft.tokens.erase(end, draft.tokens.end());
+    if (speculationOf(job) < 0)
       continue;
-    count = std::clamp<int64_t>(most - batch.decodeRows, 0,
-                                std::ssize(draft.tokens));
+    counts[i] = std::clamp<int64_t>(most - batch.decodeRows, 0,
+                                    std::ssize(draft.tokens));
     draft.survival.clear();
-    batch.decodeRows += count;
+    batch.decodeRows += counts[i];
   }
   const std::vector<int64_t> paying =
-      draftsThatPay(costs, batch.decodeRows, drafts, most);
-  for (size_t i = 0; i < drafts.size(); ++i) {
+      draftsThatPay(costs, batch.decodeRows, drafted, most);
+  for (size_t i = 0; i < drafted.size(); ++i) {
     const int64_t count = counts[i] + paying[i];
     if (count == 0)
       continue;
@@ -376,8 +486,8 @@ void Scheduler::addDrafts(Batch &batch) const {
     batch.hasDrafts = true;
     Job &job = *batch.jobs[i];
     job.drafted = {job.tokens.back()};
-    job.drafted.insert(job.drafted.end(), drafts[i].tokens.begin(),
-                       drafts[i].tokens.begin() + count);
+    job.drafted.insert(job.drafted.end(), drafted[i].tokens.begin(),
+                       drafted[i].tokens.begin() + count);
     batch.items[i].tokens = job.drafted;
     batch.items[i].isSpeculative = true;
   }
@@ -447,6 +557,7 @@ void Scheduler::lose(const absl::Status &status) {
 
 /// Runs a step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
+  const double draftedBefore = draftSeconds;
   Batch batch = chooseRows();
   Profile profile(model().plan());
   const bool isTimed = !options.profile && options.profileInterval > 0 &&
@@ -490,7 +601,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   total.stepSeconds += seconds;
   if (!isTimed) {
     if (batch.promptRows == 0)
-      costs.record(batch.decodeRows, seconds);
+      costs.record(batch.decodeRows, seconds - (draftSeconds - draftedBefore));
     budget.record(batch.decodeRows, batch.promptRows, seconds);
     return;
   }
@@ -564,6 +675,8 @@ void Scheduler::take(Job &job, const SampledTokens &ran,
     total.draftTokens += drafted;
     job.end.draftTokens += drafted;
     job.end.acceptedTokens += accepted;
+    if (job.isDraftOfModel)
+      job.drafter.record(drafted, accepted);
     for (int64_t i = 0; i < accepted; ++i)
       ++total.accepted[static_cast<size_t>(i)];
   }

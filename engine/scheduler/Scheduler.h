@@ -25,6 +25,7 @@
 #define LLAMAC_ENGINE_SCHEDULER_SCHEDULER_H
 
 #include "engine/scheduler/RowBudget.h"
+#include "engine/speculation/DraftModel.h"
 #include "engine/speculation/StepCosts.h"
 #include "engine/step/Engine.h"
 #include "runtime/device/Profile.h"
@@ -182,9 +183,13 @@ private:
   int64_t grown(const Job &job) const;
   void preemptLast();
   void dropFailedStep();
-  Draft draftFor(Job &job) const;
+  int speculationOf(const Job &job) const;
+  int64_t mostDraftOf(const Job &job) const;
+  Draft lookUp(Job &job) const;
   bool wantsDraft(Job &job) const;
-  void addDrafts(Batch &batch) const;
+  int64_t payingDraft(absl::Span<Job *const> jobs, int64_t rows) const;
+  std::vector<Draft> draft(const Batch &batch);
+  void addDrafts(Batch &batch);
   Batch chooseRows(bool mayDraft = true);
   void countStep(int64_t rows);
   bool isLost(const absl::Status &status) const;
@@ -201,6 +206,8 @@ private:
   std::unique_ptr<Engine> engine;
   SchedulerOptions options;
   RowBudget budget;
+  std::unique_ptr<DraftModel> drafts; ///< Null where the model has none.
+  double draftSeconds = 0;            ///< Seconds that drafts took, in all.
   StepCosts costs;
   /// In the order in which they go: the last one is preempted first.
   Jobs running, waiting;

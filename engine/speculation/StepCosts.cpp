@@ -63,12 +63,10 @@ std::vector<int64_t> draftsThatPay(const StepCosts &costs, int64_t rows,
   tokens.resize(std::min<size_t>(
       tokens.size(),
       static_cast<size_t>(std::max<int64_t>(mostRows - rows, 0))));
-  // Less than this is noise, and rows that answers to come could have had.
-  static constexpr double leastGain = 1.03;
   size_t best = 0;
   const double plain = costs.seconds(rows);
   double expected = static_cast<double>(rows);
-  double bestRate = leastGain * expected / plain;
+  double bestRate = leastDraftGain * expected / plain;
   for (size_t i = 0; plain > 0 && i < tokens.size(); ++i) {
     expected += tokens[i].first;
     const double rate =

@@ -44,6 +44,10 @@ private:
   int64_t steps = 0;
 };
 
+/// Tokens a second over those without drafts that drafts must bring: less is
+/// noise, and rows that answers to come could have.
+inline constexpr double leastDraftGain = 1.03;
+
 /// How many of each of `drafts` to run in a step that has `rows` rows besides
 /// and at most `mostRows` in all, so that it brings the most tokens a second.
 std::vector<int64_t> draftsThatPay(const StepCosts &costs, int64_t rows,

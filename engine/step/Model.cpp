@@ -42,6 +42,44 @@ loadPlanTokenizer(const PlanReader &reader) {
       reinterpret_cast<const char *>(bytes.data()), bytes.size()));
 }
 
+/// Whether both plans have the same tokenizer, or none.
+static bool haveOneTokenizer(const PlanReader &one, const PlanReader &other) {
+  const auto &first = one.plan().tokenizer, &second = other.plan().tokenizer;
+  if (!first || !second)
+    return !first && !second;
+  return one.bytes(first->section) == other.bytes(second->section);
+}
+
+/// Loads the draft model that `options` name, and checks that it fits.
+absl::Status Model::loadDraft(const ModelOptions &options) {
+  const auto refused = [&](auto... parts) {
+    return usageError(absl::StrCat("--draft ", options.draft, ": ", parts...));
+  };
+  if (options.ranks)
+    return refused("expected one process, got several; leave out mpirun");
+  ModelOptions loading = options;
+  loading.draft.clear();
+  loading.sequences = plan().kv->maxSequences;
+  loading.fillsGpu = loading.sharesPages = false;
+  LLAMAC_ASSIGN_OR_RETURN(draftModel, load(options.draft, loading));
+  const Model &draft = *draftModel;
+  if (draft.config().vocabSize != config().vocabSize ||
+      !haveOneTokenizer(*draft.planReader(), *planReader()))
+    return refused("expected the tokenizer of ", path(),
+                   ", whose vocabulary has ", config().vocabSize,
+                   " tokens, got another one of ", draft.config().vocabSize);
+  if (draft.context() < context())
+    return refused("expected a context of at least ", context(), " tokens, as ",
+                   path(), " has, got ", draft.context(),
+                   "; compile it with -c ", context());
+  if (draft.planReader()->fileBytes() >= planReader()->fileBytes())
+    printWarning(absl::StrCat("--draft ", options.draft,
+                              ": expected a smaller model than ", path(),
+                              ", got one as large, whose drafts cost as much "
+                              "as they save"));
+  return absl::OkStatus();
+}
+
 /// The plan with its tuned configs; null when there are none.
 static absl::StatusOr<std::shared_ptr<const PlanReader>>
 planAsTuned(const LoadedPlan &plan, const VariantCompiler *compiler) {
@@ -155,6 +193,8 @@ Model::load(absl::string_view path, const ModelOptions &options) {
     model->grammarCompiler = std::make_shared<GrammarCompiler>(
         *model->text, model->modelConfig.vocabSize, model->stopIds());
   times.tokenizer = lap();
+  if (!options.draft.empty())
+    LLAMAC_RETURN_IF_ERROR(model->loadDraft(options));
   return model;
 }
 

@@ -46,7 +46,8 @@ class Model {
 public:
   /// Loads the plan at `path`. Errors: those of PlanReader::open, of
   /// openSourceFiles for a plan that refers to its weights, of the device, and
-  /// memory.
+  /// memory; usage for a draft model of another vocabulary or a shorter
+  /// context.
   static absl::StatusOr<std::shared_ptr<const Model>>
   load(absl::string_view path, const ModelOptions &options = {});
 
@@ -85,6 +86,9 @@ public:
   /// none.
   std::string source() const;
 
+  /// The smaller model that drafts its answers; null: none.
+  const std::shared_ptr<const Model> &draft() const { return draftModel; }
+
   /// Null when the plan has none.
   const Tokenizer *tokenizer() const { return text.get(); }
 
@@ -120,12 +124,14 @@ private:
 
   void loadTuned(const VariantCompiler *compiler);
   absl::Status leaveOutUnfit();
+  absl::Status loadDraft(const ModelOptions &options);
 
   // Both without the programs that the device cannot run.
   LoadedPlan onDevices;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
   ModelConfig modelConfig;
   std::optional<uint64_t> randomWeights; ///< Their seed.
+  std::shared_ptr<const Model> draftModel;
   std::shared_ptr<const Tokenizer> text;
   /// Compiles for the tokens of `text`.
   std::shared_ptr<GrammarCompiler> grammarCompiler;

@@ -19,6 +19,9 @@ class ModelOptions(TypedDict, total=False):
     """Instruction-set level, of those that the plan has (default: the best)."""
     gpu_index: int
     """Which GPU runs a plan for cuda (0 to 1023; default: 0)."""
+    draft: str
+    """Plan of a smaller model of the same vocabulary, which drafts answers (default:
+    none)."""
     verify: bool
     """Whether all checksums of the plan are verified (default: true)."""
     tuned: bool
@@ -104,8 +107,9 @@ class RequestOptions(TypedDict, total=False):
     n: int
     """Number of answers; answer i has the seed plus i (1 to 1024; default: 1)."""
     speculative: int
-    """Most tokens that a step verifies of a draft, which is what followed the same text
-    before; 0: none; -1: as many as pay (-1 to 16; default: 0)."""
+    """Most tokens that a step verifies of a draft, which a draft model makes or what
+    followed the same text before; 0: none; -1: as many as pay; -2: as many as pay with
+    a draft model, else none (-2 to 16; default: -2)."""
     priority: int
     """Priority; requests with a higher one go first (default: 0)."""
     time_limit: float

@@ -42,6 +42,8 @@ struct ModelOptions {
   /// (EngineOptions); else memory for all that they can use is reserved, and
   /// loading fails where it is not there.
   bool sharesPages = false;
+  /// The plan of a smaller model that drafts answers; empty: none.
+  std::string draft = {};
   bool quiet = false; ///< Whether a terminal is shown no progress.
   /// Whether kernels have the configs of the tuning store, and the compiler of
   /// their variants for devices that compile no source; may be null.

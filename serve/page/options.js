@@ -12,7 +12,7 @@ const OPTIONS = {
   logprobs: {"min": -1, "max": 1024, "step": 1, "hint": "report each token's log probability and rank, and the N most probable tokens; -1: nothing"},
   seed: {"step": 1, "hint": "seed of the sampler, of 64 bits; -1 is 2^64 - 1"},
   n: {"min": 1, "max": 1024, "step": 1, "hint": "number of answers; answer i has the seed plus i"},
-  speculative: {"min": -1, "max": 16, "step": 1, "hint": "most tokens that a step verifies of a draft, which is what followed the same text before; 0: none; -1: as many as pay"},
+  speculative: {"min": -2, "max": 16, "step": 1, "hint": "most tokens that a step verifies of a draft, which a draft model makes or what followed the same text before; 0: none; -1: as many as pay; -2: as many as pay with a draft model, else none"},
   priority: {"step": 1, "hint": "priority; requests with a higher one go first"},
   time_limit: {"min": 0, "step": "any", "hint": "seconds after which the answer is cut off; 0: no limit"},
 };

@@ -32,15 +32,17 @@ protected:
     const char *plan = std::getenv("LLAMAC_TEST_PLAN");
     const char *numbers = std::getenv("LLAMAC_TEST_LOAD");
     ASSERT_TRUE(plan && numbers);
-    int caches = 1;
-    ASSERT_GE(std::sscanf(numbers, "%d,%ld,%d,%lf,%d", &load.requests,
+    int caches = 1, drafts = 0;
+    ASSERT_GE(std::sscanf(numbers, "%d,%ld,%d,%lf,%d,%d", &load.requests,
                           &load.sequences, &load.mostTokens, &load.pages,
-                          &caches),
+                          &caches, &drafts),
               3);
     load.cachesPrefixes = caches != 0;
+    load.drafts = drafts != 0;
     auto loaded = Model::load(plan, {.threads = load.threads,
                                      .devices = allDevices(),
-                                     .sequences = load.sequences});
+                                     .sequences = load.sequences,
+                                     .draft = load.drafts ? plan : ""});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model = *std::move(loaded);
   }

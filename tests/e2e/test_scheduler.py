@@ -48,6 +48,11 @@ class OnCpu(Load):
         write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 4), "bf16")
         self.load(model, "cpu", self.NUMBERS)
 
+    def test_a_model_that_drafts_for_itself(self):
+        model = self.path("drafts")
+        write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 8), "bf16")
+        self.load(model, "cpu", support.by_tier("100,16,40,0.3,1,1", "2000,16,40,0.3,1,1"))
+
     def test_q4_0(self):
         model = self.path("small.gguf")
         write_gguf(model, self.CONFIG, quantise(random_weights(self.CONFIG, "bf16", 5), "Q4_0")[0])

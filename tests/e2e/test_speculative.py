@@ -9,6 +9,9 @@ import unittest
 import serving
 import support
 
+from llama_numpy import Config
+from make_model import random_weights, write_meta
+
 REPEATING = [
     "Repeat this text word for word: The quick brown fox jumps over the lazy dog. The dog sleeps on.",
     "a b c d e f g a b c d e f g a b c d",
@@ -68,6 +71,48 @@ class Answers(support.TestCase):
         self.assertRegex(self.llamac(*flags, 6).stderr, r"drafts: \d+ of \d+ tokens accepted")
         refused = self.llamac(*flags, 17, expect=support.USAGE)
         self.assertIn("expected -1 to 16, got 17", refused.stderr)
+
+
+class DraftModel(support.TestCase):
+    """The real model drafts for itself: all that it drafts is right."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.plan = serving.smollm2_plan(cls)
+
+    def run_json(self, *flags):
+        flags = ("--raw", "-p", "The harbour was", "-n", 40, "--json", "-q", *flags)
+        return json.loads(self.llamac("run", self.plan, *flags).stdout)
+
+    def test_answers_are_the_same_and_drafts_accepted(self):
+        for sampling in (("--temp", 0), ("--temp", 0.9, "--top-p", 0.9, "-s", 3), ("--temp", 0.7, "--top-k", 9, "-s", 4)):
+            with self.subTest(sampling=sampling):
+                plain = self.run_json(*sampling)
+                drafted = self.run_json(*sampling, "--draft", self.plan, "--speculative", 6)
+                self.assertEqual(drafted["text"], plain["text"])
+                self.assertEqual((plain["draft_tokens"], plain["accepted_tokens"]), (0, 0))
+                self.assertGreater(drafted["draft_tokens"], 25)
+                # A look-up that seems better may be wrong.
+                self.assertGreater(drafted["accepted_tokens"], 0.8 * drafted["draft_tokens"])
+                self.assertEqual(self.run_json(*sampling, "--draft", self.plan)["text"], plain["text"])
+
+    def test_a_draft_that_does_not_fit_is_refused_in_one_line(self):
+        config = Config(64, 2, 4, 2, vocab=261)
+        small, short = self.path("small"), self.path("short.plan")
+        write_meta(small, config, random_weights(config, "bf16", 4), "bf16")
+        self.llamac("compile", support.require_model("smollm2.gguf"), "-c", 512, "-o", short, "-q")
+        for draft, words in (
+            (small, "expected the tokenizer of"),
+            (short, "expected a context of at least 8192 tokens"),
+            (self.path("none.plan"), "none.plan"),
+        ):
+            with self.subTest(draft=draft):
+                result = support.run([support.LLAMAC, "run", self.plan, "-p", "Hi", "-n", "4", "--draft", draft])
+                self.assertIn(result.returncode, (support.USAGE, support.BAD_FILE, support.BAD_PLAN), result.stderr)
+                errors = [line for line in result.stderr.splitlines() if "error" in line]
+                self.assertEqual(len(errors), 1, result.stderr)
+                self.assertIn(words, errors[0])
 
 
 class Served(serving.ServedTestCase):

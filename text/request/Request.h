@@ -40,8 +40,9 @@ struct Request {
   /// options plus i, and shares the prompt's keys and values with the others.
   int answers = 1;
   /// The most draft tokens that a step verifies of an answer, at most
-  /// mostDrafts; 0: none; -1: as many as pay.
-  int speculative = 0;
+  /// mostDrafts; 0: none; -1: as many as pay; -2: as many as pay where there is
+  /// a draft model, else none.
+  int speculative = -2;
   /// Higher ones go first, equal ones in the order they came.
   int priority = 0;
   /// Seconds from submit() on, after which answers end as they are; 0: none.

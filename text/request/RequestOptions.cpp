@@ -111,9 +111,10 @@ static constexpr NamedOption<Request> options[] = {
         "number of answers; answer i has the seed plus i",
         {.least = 1, .most = mostAnswers}),
     row("speculative", ofRequest<&Request::speculative>,
-        "most tokens that a step verifies of a draft, which is what followed "
-        "the same text before; 0: none; -1: as many as pay",
-        {.least = -1, .most = mostDrafts}, "--speculative N"),
+        "most tokens that a step verifies of a draft, which a draft model "
+        "makes or what followed the same text before; 0: none; -1: as many as "
+        "pay; -2: as many as pay with a draft model, else none",
+        {.least = -2, .most = mostDrafts}, "--speculative N"),
     row("priority", ofRequest<&Request::priority>,
         "priority; requests with a higher one go first"),
     row("time_limit", ofRequest<&Request::timeLimit>,

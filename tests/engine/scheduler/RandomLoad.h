@@ -38,6 +38,7 @@ struct Load {
   bool cachesPrefixes = true;
   int mostTokens = 40; ///< Tokens of an answer.
   bool kinds = false;  ///< Whether rows differ by their kind.
+  bool drafts = false; ///< Whether the model drafts for itself.
 };
 
 inline void PrintTo(const Load &load, std::ostream *out) { *out << load.name; }
@@ -216,7 +217,7 @@ public:
       return;
     EXPECT_GT(finished, count / 4);
     EXPECT_GT(cancelled, count / 100);
-    EXPECT_GT(counts.accepted[0], count / 300);
+    EXPECT_GT(counts.accepted[0], 0);
     EXPECT_GT(counts.draftTokens, counts.accepted[0]);
     if (load.pages < 1)
       EXPECT_GT(counts.preemptions, count / 100);

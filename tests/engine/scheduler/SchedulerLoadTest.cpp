@@ -25,8 +25,10 @@ TEST_P(ToyLoad, EachAnswerIsTheOneThatItsRequestHasAlone) {
     if (load.window)
       toy::addWindow(toy);
   });
-  auto model = Model::load(
-      file.path(), {.threads = load.threads, .sequences = load.sequences});
+  auto model =
+      Model::load(file.path(), {.threads = load.threads,
+                                .sequences = load.sequences,
+                                .draft = load.drafts ? file.path() : ""});
   ASSERT_TRUE(model.ok()) << model.status();
   RandomLoad(*model, load).run();
 }
@@ -56,6 +58,26 @@ INSTANTIATE_TEST_SUITE_P(
                          .pages = 0.2,
                          .cachesPrefixes = false,
                          .kinds = true},
+                    Load{.name = "Drafts",
+                         .requests = 1000,
+                         .threads = 2,
+                         .sequences = 5,
+                         .pages = 0.4,
+                         .drafts = true},
+                    Load{.name = "DraftsInWindows",
+                         .requests = 500,
+                         .threads = 1,
+                         .sequences = 3,
+                         .pages = 0.4,
+                         .window = true,
+                         .drafts = true},
+                    Load{.name = "DraftsOfKinds",
+                         .requests = 500,
+                         .threads = 1,
+                         .sequences = 2,
+                         .pages = 1,
+                         .kinds = true,
+                         .drafts = true},
                     Load{.name = "KindsInWindows",
                          .requests = 1000,
                          .threads = 1,
