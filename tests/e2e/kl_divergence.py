@@ -20,7 +20,6 @@ the same engine's distribution with a cache in fp16.
 """
 
 import json
-import os
 import unittest
 
 import support
@@ -30,6 +29,8 @@ support.require("numpy", "llama_cpp_library")
 import llama_cpp_library as llama_cpp
 import numpy as np
 
+from distributions import TEXT, Comparison, log_softmax
+
 # The exhaustive tier reads the whole text.
 WINDOW = support.by_tier(256, 512)
 WINDOWS = support.by_tier(1, None)
@@ -37,36 +38,6 @@ MIN_POSITIONS = support.by_tier(WINDOW, 1000)
 FORMATS = {"cpu q8_0": "q8_0", "cpu mxfp8": "mxfp8"}
 FLASH = "llama.cpp, flash attention"
 CACHES = {"cpu, 8-bit cache": "cpu", "llama.cpp, 8-bit cache": FLASH}
-TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt")
-
-
-def log_softmax(logits):
-    x = logits.astype(np.float64)
-    x -= x.max(axis=-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
-
-
-class Comparison:
-    """Sums over positions, of one engine against the reference."""
-
-    def __init__(self):
-        self.positions = self.same_top = 0
-        self.kl = self.worst_kl = 0.0
-
-    def add(self, reference, other):
-        """Log-probabilities [positions, vocabulary] of the same positions."""
-        kl = (np.exp(reference) * (reference - other)).sum(axis=-1)
-        self.kl += kl.sum()
-        self.worst_kl = max(self.worst_kl, kl.max())
-        self.same_top += (reference.argmax(axis=-1) == other.argmax(axis=-1)).sum()
-        self.positions += len(kl)
-
-    def result(self):
-        return {
-            "mean_kl": float(self.kl / self.positions),
-            "worst_kl": float(self.worst_kl),
-            "top1": float(self.same_top / self.positions),
-        }
 
 
 class Perplexity:

@@ -4,7 +4,7 @@
 """The forward pass of Llama and its relatives in float64, written from the formulas.
 
 The oracle of the end-to-end tests: it shares nothing with the program, favours
-clarity over speed, and computes all positions at once without a cache. What
+clarity over speed, and computes all positions without a cache. What
 relatives of Llama add are fields of Config; their defaults are Llama's.
 
 N tokens, d = dim, H query heads, G key/value heads, h = head size, F = ffn,
@@ -141,12 +141,15 @@ def softmax_attention(q, k, v, scale, window):
     positions up to p itself, or all where that is 0."""
     n, heads, _ = q.shape
     group = heads // k.shape[1]
-    distance = np.subtract.outer(np.arange(n), np.arange(n))
-    unseen = (distance < 0) | (distance >= (window or n))
     out = np.empty_like(q)
-    for j in range(heads):
-        scores = np.where(unseen, -np.inf, scale * (q[:, j] @ k[:, j // group].T))
-        out[:, j] = softmax(scores) @ v[:, j // group]
+    # A long context's scores take too much memory at once.
+    for first in range(0, n, 1024):
+        last = min(first + 1024, n)
+        distance = np.subtract.outer(np.arange(first, last), np.arange(last))
+        unseen = (distance < 0) | (distance >= (window or n))
+        for j in range(heads):
+            scores = np.where(unseen, -np.inf, scale * (q[first:last, j] @ k[:last, j // group].T))
+            out[first:last, j] = softmax(scores) @ v[:last, j // group]
     return out
 
 
@@ -197,10 +200,10 @@ def block(config, weight, layer, x, cache):
     return residual(x, "ffn", lambda y: feed_forward(config, weight, y))
 
 
-def forward(config, weights, tokens, cache=lambda x: x):
-    """Logits [N, V] of every position of `tokens`, all in float64. `weights`
-    maps names to arrays; a tied model needs no "output". `cache` maps keys, and
-    values, [N, G, h] to what a KV cache gives for them."""
+def forward(config, weights, tokens, cache=lambda x: x, last=0):
+    """Logits [N, V] of every position of `tokens`, or of the `last` ones, all in
+    float64. `weights` maps names to arrays; a tied model needs no "output". `cache`
+    maps keys, and values, [N, G, h] to what a KV cache gives for them."""
 
     def weight(name):
         return weights[name].astype(np.float64)
@@ -210,4 +213,4 @@ def forward(config, weights, tokens, cache=lambda x: x):
     for layer in range(config.layers):
         x = block(config, lambda name, i=layer: weight(f"layers.{i}.{name}"), layer, x, cache)
     head = embedding if config.tied else weight("output")
-    return rms_norm(x, weight("norm"), config.eps) @ head.T * config.logits_scale
+    return rms_norm(x[-last:], weight("norm"), config.eps) @ head.T * config.logits_scale
