@@ -389,7 +389,7 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
   LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
   checkpoint.family = family;
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<Quantization> quantization,
-                          readQuantization(root));
+                          readQuantization(root, directory, checkpoint));
   for (auto *read : {readConfig, readRopeAndFeatures}) {
     LLAMAC_RETURN_IF_ERROR(read(root, *family, checkpoint.config));
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// quantization_config says how a model's matrices are quantised. The elements
-// of a matrix, its scales and its zero points are tensors of their own beside
-// each other; here they become one matrix, whose rows are decoded as they are
-// read.
+// quantization_config, or ModelOpt's hf_quant_config.json, says how a model's
+// matrices are quantised. The elements of a matrix, its scales and its zero
+// points are tensors of their own beside each other; here they become one
+// matrix, whose rows are decoded as they are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,6 +50,8 @@ struct QuantizedForm {
   absl::string_view factor = ""; ///< A factor of all scales.
   bool isDivisor = false;        ///< Whether scales are divided by the factor.
   int zero = 0;                  ///< The zero point, where there is no tensor.
+
+  bool operator==(const QuantizedForm &) const = default;
 };
 
 struct Quantization {
@@ -65,11 +67,13 @@ struct Quantization {
   bool needsGroups = false;
 };
 
-/// Reads quantization_config of `root`, a config.json; a plain model has none.
+/// Reads quantization_config of `root`, the config.json of `directory`, and
+/// ModelOpt's hf_quant_config.json beside it; a plain model has neither.
 /// Errors: a malformed object; unsupported, by name, a method, or a setting of
-/// it, that is not known.
+/// it, that is not known, and two files that disagree.
 absl::StatusOr<std::optional<Quantization>>
-readQuantization(const JsonObject &root);
+readQuantization(const JsonObject &root, const std::string &directory,
+                 Checkpoint &checkpoint);
 
 /// Makes one matrix of the tensors of each that is quantised in `set`, whose
 /// files `weights` has. Tensors that say how activations or the cache would be

@@ -1,4 +1,4 @@
-//===- QuantizationConfig.cpp - quantization_config of config.json --------===//
+//===- QuantizationConfig.cpp - How a checkpoint says it is quantised -----===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/CheckpointFormats.h"
+#include "frontends/Files.h"
 #include "frontends/huggingface/Quantization.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -359,8 +360,9 @@ static constexpr QuantMethod quantMethods[] = {
     {"torchao", "TorchAO"},
 };
 
-absl::StatusOr<std::optional<Quantization>>
-readQuantization(const JsonObject &root) {
+/// Reads quantization_config of `root`, a config.json.
+static absl::StatusOr<std::optional<Quantization>>
+readQuantizationConfig(const JsonObject &root) {
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> object,
                           root.optionalObject("quantization_config"));
   if (!object)
@@ -386,6 +388,35 @@ readQuantization(const JsonObject &root) {
         quantization.name);
   LLAMAC_RETURN_IF_ERROR(method->read(*object, quantization));
   return quantization;
+}
+
+absl::StatusOr<std::optional<Quantization>>
+readQuantization(const JsonObject &root, const std::string &directory,
+                 Checkpoint &checkpoint) {
+  LLAMAC_ASSIGN_OR_RETURN(std::optional<Quantization> configured,
+                          readQuantizationConfig(root));
+  const std::string path = joinPath(directory, "hf_quant_config.json");
+  if (!fileExists(path))
+    return configured;
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
+                          readConfigFile(path, checkpoint));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::root(document));
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> object,
+                          file.optionalObject("quantization"));
+  if (!object)
+    return file.fail("quantization", "an object", "none");
+  Quantization beside;
+  LLAMAC_ASSIGN_OR_RETURN(beside.name, describe("ModelOpt", *object));
+  LLAMAC_RETURN_IF_ERROR(readModelOpt(*object, beside));
+  if (!configured)
+    return beside;
+  if (configured->form != beside.form)
+    return object->unsupported(
+        "quant_algo",
+        absl::StrCat("what quantization_config of config.json says, ",
+                     configured->name),
+        beside.name);
+  return configured;
 }
 
 } // namespace llamac

@@ -154,6 +154,20 @@ class Logits(test_logits.LogitsCase):
         got = self.logits(model, self.tokens, "reference")
         self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
 
+    def test_modelopt_may_say_it_in_a_file_beside(self):
+        for name in ("modelopt-fp8", "modelopt-nvfp4"):
+            algorithm = SCHEMES[name].settings["quant_algo"]
+            for both in (False, True):
+                with self.subTest(name, both=both):
+                    model = self.path(f"beside-{name}-{both}")
+                    values = write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES[name])
+                    say_beside(model, modelopt_says(algorithm), both)
+                    got = self.logits(model, self.tokens, "reference")
+                    self.check(got, forward(CONFIG, values, self.tokens), 1e-3)
+                    plain = self.path(f"plain-{name}-{both}")
+                    self.llamac("convert", model, "--to", "huggingface", "-o", plain, "-q")
+                    self.assertNotIn("hf_quant_config.json", os.listdir(plain))
+
     def test_a_configuration_alone_counts_as_that_of_plain_weights(self):
         model = self.path("alone")
         write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES["gptq-g32"])
@@ -179,6 +193,26 @@ class Logits(test_logits.LogitsCase):
 
 def without(settings, key):
     return {name: value for name, value in settings.items() if name != key}
+
+
+def modelopt_says(algorithm):
+    """hf_quant_config.json as ModelOpt 0.33 writes it."""
+    return {
+        "producer": {"name": "modelopt", "version": "0.33.0"},
+        "quantization": {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]},
+    }
+
+
+def say_beside(model, content, both=False):
+    """Writes hf_quant_config.json, text or what JSON is made of; without `both`, config.json then
+    has no quantization_config."""
+    path = os.path.join(model, "config.json")
+    with open(path) as f:
+        config = json.load(f)
+    with open(path, "w") as f:
+        json.dump(config if both else without(config, "quantization_config"), f)
+    with open(os.path.join(model, "hf_quant_config.json"), "w") as f:
+        f.write(content if isinstance(content, str) else json.dumps(content))
 
 
 def open_tensors(path):
@@ -345,6 +379,28 @@ class Bad(support.TestCase):
                     json.dump(config | {"quantization_config": settings}, f)
                 error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=UNSUPPORTED).stderr
                 self.assertEqual(len(error.splitlines()), 1, error)
+                self.assertIn(word, error)
+
+    def test_files_of_modelopt_beside_config_json(self):
+        for scheme, content, code, word in (
+            (None, "{", BAD_FILE, "JSON"),
+            (None, [], BAD_FILE, "an object"),
+            (None, {"producer": {"name": "modelopt"}}, BAD_FILE, "quantization: expected an object, got none"),
+            (None, {"quantization": "FP8"}, BAD_FILE, "quantization: expected an object"),
+            (None, {"quantization": {"quant_algo": 8}}, BAD_FILE, "quant_algo: expected a string"),
+            (None, {"quantization": {}}, UNSUPPORTED, 'quant_algo: expected "FP8" or "NVFP4", got ""'),
+            (None, modelopt_says("W4A16_AWQ"), UNSUPPORTED, 'quant_algo: expected "FP8" or "NVFP4", got "W4A16_AWQ"'),
+            ("modelopt-fp8", modelopt_says("NVFP4"), UNSUPPORTED, 'ModelOpt with "FP8", got ModelOpt with "NVFP4"'),
+            ("nvfp4", modelopt_says("NVFP4"), UNSUPPORTED, 'compressed-tensors with format "nvfp4-pack-quantized", got'),
+        ):
+            with self.subTest(word):
+                model = self.path(f"bad{Bad.models}")
+                Bad.models += 1
+                write_quantized(model, CONFIG, random_weights(CONFIG, "bf16", 3), SCHEMES[scheme or "modelopt-fp8"])
+                say_beside(model, content, both=scheme is not None)
+                error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=code).stderr
+                self.assertEqual(len(error.splitlines()), 1, error)
+                self.assertRegex(error, r"hf_quant_config\.json:\d+: ")
                 self.assertIn(word, error)
 
     def test_weights_of_quantised_matrices_cannot_be_referenced(self):

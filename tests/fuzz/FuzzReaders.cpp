@@ -41,6 +41,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -133,12 +134,18 @@ void safetensors(Bytes bytes) {
     checkExtents(*file, *tensors);
 }
 
-/// config.json of a quantised model, a zero byte, and model.safetensors, of
-/// which all rows are read.
+/// config.json, hf_quant_config.json, or nothing without it, and
+/// model.safetensors of a quantised model, of which all rows are read.
 void quantized(Bytes bytes) {
-  const size_t end = std::min(bytes.find('\0'), bytes.size());
-  asFile("config.json", bytes.substr(0, end));
-  asFile("model.safetensors", bytes.substr(std::min(end + 1, bytes.size())));
+  static const char *const names[] = {"config.json", "hf_quant_config.json",
+                                      "model.safetensors"};
+  const std::vector<Bytes> files =
+      absl::StrSplit(bytes, absl::MaxSplits('\0', 2));
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (i < files.size() && !files[i].empty())
+      asFile(names[i], files[i]);
+    else
+      std::filesystem::remove(pathOf(names[i]));
   const auto model = openCheckpoint(pathOf(""));
   if (!check(model.status()))
     return;

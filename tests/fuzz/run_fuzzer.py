@@ -48,7 +48,10 @@ def seeds(reader, folder):
         for name, scheme in SCHEMES.items():
             model = os.path.join(folder, name)
             write_quantized(model, QUANTIZED, random_weights(QUANTIZED), scheme)
-            found.append(read(model, "config.json") + b"\0" + read(model, "model.safetensors"))
+            beside = b""
+            if scheme.settings["quant_method"] == "modelopt":
+                beside = json.dumps({"quantization": {"quant_algo": scheme.settings["quant_algo"]}}).encode()
+            found.append(b"\0".join((read(model, "config.json"), beside, read(model, "model.safetensors"))))
         return found
     if reader in ("config", "safetensors"):
         model = write_huggingface(os.path.join(folder, "m"), CONFIG, weights)
