@@ -7,7 +7,8 @@ of a toy.
 
 For measuring speed, which does not depend on the values. The vocabulary is
 invented: use token ids. With --cycle N, layers add nothing but cost as much, and
-the greedy token behind id i is i + 1, modulo N: how far drafts are right is known.
+the greedy token behind id i is i + 1, modulo N, but for a --miss share of them: so
+it is known how many tokens one such model drafts right for another.
 
     build/venv/bin/python scripts/make_gguf.py build/models/1b-q8_0.gguf --shape 1b --type Q8_0
 """
@@ -35,6 +36,7 @@ SHAPES = {
         3072, 28, 24, 8, vocab=128256, multiple_of=256, ffn_dim_multiplier=1.0, tied=True, scaling=RopeScaling(32)
     ),
     "8b": Config(4096, 32, 32, 8, vocab=128256, multiple_of=1024, ffn_dim_multiplier=1.3),
+    "135m": Config(576, 30, 9, 3, vocab=128256, multiple_of=512),
     "7b": Config(4096, 32, 32, 32, vocab=32000, multiple_of=256, theta=10000.0),
 }
 TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4", "BF16", "F16", "F32", *RANDOM_BLOCKS)
@@ -78,9 +80,10 @@ class Cycle(Stored):
     """Weights whose greedy tokens count up to `length`, at most as many as a row
     has columns, and begin again: embeddings are unit vectors."""
 
-    def __init__(self, config, kind, length):
+    def __init__(self, config, kind, length, miss):
         super().__init__(config, kind)
         self.length = length
+        self.wrong = np.random.default_rng(length).random(length) < miss
 
     def weight(self, name, shape):
         part = name.split(".")[-1]
@@ -92,8 +95,7 @@ class Cycle(Stored):
             values[ids, ids % self.length] = 1
         elif part == "output":
             ids = ids[: self.length]
-            values[ids, ids - 1] = 1
-            values[0, 0], values[0, self.length - 1] = 0, 1
+            values[(ids + 1 + self.wrong) % self.length, ids] = 1
         return gguf.quants.quantize(values, self.kind), self.kind
 
 
@@ -103,6 +105,7 @@ def main():
     parser.add_argument("--shape", choices=SHAPES, default="1b")
     parser.add_argument("--type", choices=TYPES, default="Q8_0")
     parser.add_argument("--cycle", type=int, metavar="N")
+    parser.add_argument("--miss", type=float, default=0, metavar="SHARE")
     args = parser.parse_args()
     config, kind = SHAPES[args.shape], gguf.GGMLQuantizationType[args.type]
     stored = Stored(config, kind)
@@ -110,7 +113,7 @@ def main():
         config = replace(config, tied=False)
         if not 1 < args.cycle <= config.dim:
             parser.error(f"--cycle: expected 2 to {config.dim}, got {args.cycle}")
-        stored = Cycle(config, kind, args.cycle)
+        stored = Cycle(config, kind, args.cycle, args.miss)
     write_gguf(args.out, config, stored, f"random {args.shape} {args.type}")
 
 

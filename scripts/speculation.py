@@ -7,6 +7,8 @@
     scripts/speculation.py --cycle SHORT LONG    plans of make_gguf.py with --cycle 200 and 2048: answers that
                                                  repeat their prompts, and that repeat nothing, in 1 and 16 streams
     scripts/speculation.py --model PLAN          a real model, on prompts whose answers repeat them
+    scripts/speculation.py --pair PLAN DRAFT...  plans of make_gguf.py with --cycle 500, the drafts' with --miss and of
+                                                 a smaller shape, beside what acceptance and costs predict
 
 It needs the tool alone (--tool, by default llamac-run of the build). Each round runs every setting once, prompts
 included; ratios are of a round's figures, and the table has their medians.
@@ -45,7 +47,7 @@ REPEATING = [
 ]
 
 
-def generate(args, plan, requests, speculative, parallel):
+def generate(args, plan, requests, speculative, parallel, draft=None):
     """The summary of `generate`, with decoded tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
         prompts = os.path.join(folder, "requests.jsonl")
@@ -56,6 +58,8 @@ def generate(args, plan, requests, speculative, parallel):
         options = ["--json", "--no-prefix-cache", "--parallel", str(parallel)]
         if "tokens" in requests[0]:
             options.append("--print-ids")
+        if draft:
+            options += ["--draft", draft]
         result = subprocess.run([*command, *options], capture_output=True, text=True)
     if result.returncode != 0:
         raise SystemExit(f"speculation: {' '.join(command)}: {result.stderr.strip()}")
@@ -71,14 +75,48 @@ def cycle_requests(streams, length, tokens):
     ]
 
 
+def step_seconds(args, plan, rows):
+    """The time of a step that decodes `rows` rows."""
+    command = [args.tool, "bench", plan, "--batch", str(rows), "--gen-tokens", "24", "--prompt-tokens", "64", "--json"]
+    result = subprocess.run([*command, "--repeat", "3"], capture_output=True, text=True, check=True)
+    return rows / json.loads(result.stdout.splitlines()[-1])["decode_tok_s"]
+
+
+def pair(args, target, drafts):
+    print("| draft | tokens drafted | none | with it | ratio | accepted of drafted | predicted | of that |")
+    print("|---|---|---|---|---|---|---|---|")
+    request = [{"tokens": [0, 1, 2, 3], "max_tokens": args.tokens, "ignore_eos": True}]
+    for draft in drafts:
+        for tokens in (4, 8, -1):
+            found = []
+            for _ in range(args.rounds):
+                none = generate(args, target, request, 0, 1)
+                drafted = generate(args, target, request, tokens, 1, draft)
+                count = tokens if tokens > 0 else round(drafted["draft_tokens"] / max(1, drafted["steps"]))
+                one, all_rows = step_seconds(args, target, 1), step_seconds(args, target, 1 + count)
+                cost = all_rows + count * step_seconds(args, draft, 1)
+                per_step = drafted["generated_tokens"] / drafted["steps"]
+                found.append((none["rate"], drafted["rate"], drafted["rate"] / none["rate"], per_step * one / cost))
+            rate, with_it, ratio, predicted = map(statistics.median, zip(*found))
+            print(
+                f"| {os.path.basename(draft)} | {tokens} | {rate:.1f} | {with_it:.1f} | {ratio:.2f} |"
+                f" {drafted['accepted_tokens']} of {drafted['draft_tokens']} | {predicted:.2f} | {ratio / predicted:.2f} |",
+                flush=True,
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cycle", nargs=2, metavar=("SHORT", "LONG"))
     parser.add_argument("--model", metavar="PLAN")
+    parser.add_argument("--pair", nargs="+", metavar="PLAN")
     parser.add_argument("--tool", default=os.path.join(ROOT, "build", "bin", "llamac-run"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=100, help="tokens of an answer")
     args = parser.parse_args()
+    if args.pair:
+        pair(args, args.pair[0], args.pair[1:])
+        return
     workloads = []
     if args.cycle:
         short, long = args.cycle
@@ -99,10 +137,12 @@ def main():
     print("|---|" + "---|" * (len(SETTINGS) + 2))
     for name, plan, requests, parallel in workloads:
         rates, last = {setting: [] for setting in SETTINGS}, None
-        for _ in range(args.rounds):
-            for setting in SETTINGS:
-                last = generate(args, plan, requests, setting, parallel)
-                rates[setting].append(last["rate"])
+        for number in range(args.rounds):
+            # Back and forth, so that a drift of the machine is no difference.
+            for setting in SETTINGS[:: -1 if number % 2 else 1]:
+                summary = generate(args, plan, requests, setting, parallel)
+                rates[setting].append(summary["rate"])
+                last = summary if setting == SETTINGS[-1] else last
         ratios = [statistics.median(a / b for a, b in zip(rates[s], rates[0])) for s in SETTINGS[1:]]
         print(
             f"| {name} | {statistics.median(rates[0]):.1f} tok/s | "
