@@ -70,7 +70,7 @@ class Answers(support.TestCase):
         self.assertNotIn("drafts", self.llamac(*flags, 0).stderr)
         self.assertRegex(self.llamac(*flags, 6).stderr, r"drafts: \d+ of \d+ tokens accepted")
         refused = self.llamac(*flags, 17, expect=support.USAGE)
-        self.assertIn("expected -1 to 16, got 17", refused.stderr)
+        self.assertIn("expected -2 to 16, got 17", refused.stderr)
 
 
 class DraftModel(support.TestCase):
