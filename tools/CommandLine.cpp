@@ -119,9 +119,6 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       .add("--random-weights", options.randomWeights, "SEED",
            "Use random weights of this seed in place of the plan's")
       ->transform(seedNumber());
-  group.add("--draft", options.draft, "PLAN",
-            "A smaller model of the same vocabulary, as MODEL is given, which "
-            "drafts answers for it to verify (see --speculative)");
   group.addFlag("!--no-tuned", options.tuned,
                 "Use the default configs and not the tuned ones");
   group.addFlag("!--no-verify", options.verify,
@@ -133,6 +130,13 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
       .addFlag("-v,--verbose", options.verbose,
                "Print to stderr what was loaded and how long each part took")
       ->excludes("--quiet");
+}
+
+void addDraftOption(CLI::App &app, LoadOptions &options) {
+  const OptionGroup group{app, "Execution"};
+  group.add("--draft", options.draft, "MODEL",
+            "Smaller model of the same vocabulary, which drafts answers for "
+            "this one to verify (see --speculative)");
 }
 
 void addRankOptions(CLI::App &app, LoadOptions &options) {
@@ -639,15 +643,16 @@ static std::string describeExtra(const CLI::App &verb,
   std::vector<std::string> names;
   if (!absl::StartsWith(argument, "-")) {
     names = namesOfVerbs(verb);
-    std::string taken = argument;
+    std::optional<std::string> taken; // As the verb's positional argument.
     for (const CLI::Option *known : verb.get_options())
       if (known->get_positional() && !known->empty())
         taken = known->results().front();
     // llamac-run takes a mistyped verb for a plan.
-    const std::string meant = suggestion(taken, names);
-    if (taken != argument && (names.empty() || meant.empty()))
+    const std::string mistyped = taken.value_or(argument);
+    const std::string meant = suggestion(mistyped, names);
+    if (taken && (names.empty() || meant.empty()))
       return absl::StrCat("unexpected argument ", argument);
-    return absl::StrCat("unknown verb ", taken, meant);
+    return absl::StrCat("unknown verb ", mistyped, meant);
   }
   for (const CLI::Option *known : verb.get_options())
     for (const std::string &name : known->get_lnames())
@@ -706,15 +711,18 @@ static std::string describeError(const CLI::App &app,
     verb = verb->get_subcommands().front();
     absl::StrAppend(&name, " ", verb->get_name());
   }
-  // The parser gives all at once, and reversed.
-  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
-  char **first =
-      std::find_first_of(argv + 1, argv + argc, extras.begin(), extras.end(),
-                         [](const char *given, const std::string &extra) {
-                           return given == extra;
-                         });
-  return absl::StrCat(first != argv + argc ? describeExtra(*verb, *first)
-                                           : describeParseError(*verb, error),
+  // The parser gives all at once, and reversed. Of arguments that are alike it
+  // takes the first ones.
+  std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  std::optional<std::string> first;
+  for (int i = argc - 1; i > 0; --i)
+    if (const auto extra = std::ranges::find(extras, argv[i]);
+        extra != extras.end()) {
+      first = *extra;
+      extras.erase(extra);
+    }
+  return absl::StrCat(first ? describeExtra(*verb, *first)
+                            : describeParseError(*verb, error),
                       "; see ", name, " --help");
 }
 

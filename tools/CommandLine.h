@@ -22,6 +22,7 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <type_traits>
 
 namespace llamac {
 
@@ -74,6 +75,14 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
+/// Only verbs that answer requests have this.
+template <typename Options>
+inline constexpr bool answersRequests =
+    std::is_same_v<Options, RunOptions> ||
+    std::is_same_v<Options, ChatCommandOptions> ||
+    std::is_same_v<Options, GenerateCommandOptions> ||
+    std::is_same_v<Options, ServeOptions>;
+void addDraftOption(CLI::App &app, LoadOptions &options);
 /// Only tools whose ranks may be processes have these.
 void addRankOptions(CLI::App &app, LoadOptions &options);
 void addRunOptions(CLI::App &app, RunOptions &options);

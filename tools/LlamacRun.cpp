@@ -68,6 +68,8 @@ static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
     takes(invocation.plan);
   addOptions(*command, options);
   addModelOptions(*command, invocation.model);
+  if constexpr (answersRequests<Options>)
+    addDraftOption(*command, invocation.model);
   addRankOptions(*command, invocation.model);
   command->group("Other verbs");
 }
@@ -148,6 +150,7 @@ static int llamacRun(int argc, char **argv, RankWorld *ranks) {
   app.add_option("PLAN", invocation.plan, "A compiled plan");
   addRunOptions(app, invocation.run);
   addModelOptions(app, invocation.model);
+  addDraftOption(app, invocation.model);
   addRankOptions(app, invocation.model);
   addCommand(app, invocation, "chat", "Talk with a model", addChatOptions,
              invocation.chat);

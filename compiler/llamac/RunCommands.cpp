@@ -106,6 +106,8 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
     verb->add_option("MODEL", command->model, what)->required(needsModel);
   addOptions(*verb, command->options);
   addModelOptions(*verb, command->runtime);
+  if constexpr (answersRequests<Options>)
+    addDraftOption(*verb, command->runtime);
   command->compile.addTo(*verb);
   verb->footer("Examples:\n" + examples + command->compile.footer());
   verb->callback([command, run, &status] {

@@ -125,6 +125,8 @@ class Words(support.TestCase):
             (("compile", "m", "--weight=q8_0"), "option --weight; did you mean --weights?"),
             (("compile", "m", "--no-weight"), "did you mean --no-weights?"),
             (("tokenize", "m", "a", "first", "second"), "unexpected argument first; see"),
+            (("run", "m", "m"), "unexpected argument m; see"),
+            (("logits", "m", "--tokens", "1", "-o", "x", "--bogus", "m"), "unknown option --bogus; see"),
             (("cache", "lst"), "did you mean list?; see llamac cache --help"),
             (("cache",), "expected a verb: list, clear, limit; got none; see llamac cache --help"),
             (("run",), "expected MODEL, got none; see llamac run --help"),

@@ -114,6 +114,12 @@ class DraftModel(support.TestCase):
                 self.assertEqual(len(errors), 1, result.stderr)
                 self.assertIn(words, errors[0])
 
+    def test_only_verbs_that_answer_have_a_draft_model(self):
+        flags = ("--tokens", "1,2", "-o", self.path("logits.npy"), "--draft", self.plan)
+        self.assertIn("--draft", self.llamac("logits", self.plan, *flags, expect=support.USAGE).stderr)
+        for verb in ("run", "chat", "generate", "serve"):
+            self.assertIn("--draft MODEL", self.llamac(verb, "--help").stdout)
+
 
 class Served(serving.ServedTestCase):
     def test_each_request_has_its_own(self):
