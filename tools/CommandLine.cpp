@@ -643,7 +643,7 @@ static std::string describeExtra(const CLI::App &verb,
   std::vector<std::string> names;
   if (!absl::StartsWith(argument, "-")) {
     names = namesOfVerbs(verb);
-    std::optional<std::string> taken; // As the verb's positional argument.
+    std::optional<std::string> taken; // The verb's positional argument.
     for (const CLI::Option *known : verb.get_options())
       if (known->get_positional() && !known->empty())
         taken = known->results().front();
