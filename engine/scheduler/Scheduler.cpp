@@ -614,8 +614,13 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
 /// is.
 bool Scheduler::runQueued(Batch &batch,
                           absl::FunctionRef<bool()> isInterrupted) {
-  // So many that those who watch the counts see them change.
+  // So many that those who watch the counts see them change, and fewer where
+  // drafts wait for what a step costs.
   int64_t steps = 64;
+  if (costs.seconds(std::ssize(running)) == 0 &&
+      std::ranges::any_of(running,
+                          [&](const Job &job) { return speculationOf(job); }))
+    steps = 8;
   std::vector<DecodeItem> items;
   for (Job *job : batch.jobs) {
     if (job->pending() != 1)

@@ -15,6 +15,10 @@
 
 namespace llamac {
 
+/// Tokens of a prompt that a step of drafts runs at most, as others wait for
+/// it: until all are run, a long prompt has no draft.
+static constexpr size_t mostPromptRows = 512;
+
 void Drafter::record(int64_t drafted, int64_t accepted) {
   // Behind a wrong one nothing is known.
   const int64_t verified = std::min(accepted + 1, drafted);
@@ -72,12 +76,17 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
       if (step >= wanted.most || isDone[i])
         continue;
       Drafter &drafter = *wanted.drafter;
-      const absl::Span<const int32_t> next =
+      absl::Span<const int32_t> next =
           step == 0 ? wanted.tokens.subspan(drafter.tokens.size())
                     : absl::MakeConstSpan(drafts[i].tokens).last(1);
+      Sampler *sampler = &samplers[i];
+      if (next.size() > mostPromptRows) {
+        next = next.first(mostPromptRows);
+        sampler = nullptr;
+      }
       isPlain &= next.size() == 1;
       numbers.push_back(i);
-      items.push_back({&*drafter.sequence, next, &samplers[i],
+      items.push_back({&*drafter.sequence, next, sampler,
                        next.size() == 1 ? RowKind::Decode : RowKind::Prompt});
     }
     const double start = steadySeconds();
@@ -93,11 +102,11 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
       Drafter &drafter = *wanted.drafter;
       drafter.tokens.insert(drafter.tokens.end(), items[k].tokens.begin(),
                             items[k].tokens.end());
-      if (!chosen[k].ok()) {
-        isDone[numbers[k]] = true;
+      isDone[numbers[k]] = !items[k].sampler || !chosen[k].ok();
+      if (!chosen[k].ok())
         drafter.release();
+      if (isDone[numbers[k]])
         continue;
-      }
       const double before = draft.survival.empty() ? 1 : draft.survival.back();
       draft.tokens.push_back(*chosen[k]);
       draft.survival.push_back(before * drafter.acceptance());

@@ -4,6 +4,7 @@
 """Drafts change how many steps an answer of the real model takes, and nothing else."""
 
 import json
+import os
 import unittest
 
 import serving
@@ -81,8 +82,8 @@ class DraftModel(support.TestCase):
         super().setUpClass()
         cls.plan = serving.smollm2_plan(cls)
 
-    def run_json(self, *flags):
-        flags = ("--raw", "-p", "The harbour was", "-n", 40, "--json", "-q", *flags)
+    def run_json(self, *flags, prompt="The harbour was"):
+        flags = ("--raw", "-p", prompt, "-n", 40, "--json", "-q", *flags)
         return json.loads(self.llamac("run", self.plan, *flags).stdout)
 
     def test_answers_are_the_same_and_drafts_accepted(self):
@@ -96,6 +97,15 @@ class DraftModel(support.TestCase):
                 # A look-up that seems better may be wrong.
                 self.assertGreater(drafted["accepted_tokens"], 0.8 * drafted["draft_tokens"])
                 self.assertEqual(self.run_json(*sampling, "--draft", self.plan)["text"], plain["text"])
+
+    def test_a_long_prompt_is_drafted_for_once_the_draft_model_has_run_it(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt"), encoding="utf-8") as f:
+            prompt = f.read(4500)
+        plain = self.run_json("--temp", 0, prompt=prompt)
+        self.assertGreater(plain["prompt_tokens"], 600)
+        drafted = self.run_json("--temp", 0, "--draft", self.plan, "--speculative", 4, prompt=prompt)
+        self.assertEqual(drafted["text"], plain["text"])
+        self.assertGreater(drafted["accepted_tokens"], 15)
 
     def test_a_draft_that_does_not_fit_is_refused_in_one_line(self):
         config = Config(64, 2, 4, 2, vocab=261)
