@@ -11,14 +11,12 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
-#include "runtime/base/Terminal.h"
 #include "text/request/RequestOptions.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -45,10 +43,8 @@ struct Scheduler::Job {
   int64_t most;                ///< Tokens that the sequence will ever hold.
   AnswerEnd end = {};
   std::optional<Sequence> sequence = {}; ///< While it runs.
-  PromptLookup lookup = {}; ///< All tokens when a draft was last wanted.
-  Drafter drafter = {};
+  AnswerDrafts drafts = {};
   std::vector<int32_t> drafted = {}; ///< The last token and a draft behind it.
-  bool isDraftOfModel = false;       ///< Whether the draft model made that.
 
   /// Tokens that the sequence has yet to run.
   int64_t pending() const {
@@ -76,15 +72,10 @@ struct Scheduler::Job {
   double secondsSinceStart() const { return steadySeconds() - asked->start; }
 };
 
-static void warnOfDraftModel(const absl::Status &status) {
-  printWarning(absl::StrCat("the draft model is left out, and answers go on "
-                            "without it: ",
-                            status.message()));
-}
-
-Scheduler::Scheduler(std::unique_ptr<Engine> engine,
+Scheduler::Scheduler(std::unique_ptr<Engine> engine, Speculator speculator,
                      const SchedulerOptions &options)
-    : engine(std::move(engine)), options(options) {}
+    : engine(std::move(engine)), options(options),
+      speculator(std::move(speculator)) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -92,14 +83,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>>
 Scheduler::create(std::shared_ptr<const Model> model,
                   const SchedulerOptions &options) {
   // Before the answers' engine takes the memory that is left.
-  std::unique_ptr<DraftModel> drafts;
-  if (model->draft()) {
-    auto made = DraftModel::create(model->draft());
-    if (made.ok())
-      drafts = *std::move(made);
-    else
-      warnOfDraftModel(made.status());
-  }
+  Speculator speculator(model->draft());
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       Engine::create(std::move(model),
@@ -110,10 +94,8 @@ Scheduler::create(std::shared_ptr<const Model> model,
                       .batchInvariant = options.batchInvariant,
                       .observer = options.observer}));
   engine->setProfile(options.profile);
-  std::unique_ptr<Scheduler> scheduler(
-      new Scheduler(std::move(engine), options));
-  scheduler->drafts = std::move(drafts);
-  return scheduler;
+  return std::unique_ptr<Scheduler>(
+      new Scheduler(std::move(engine), std::move(speculator), options));
 }
 
 //===----------------------------------------------------------------------===//
@@ -322,7 +304,7 @@ void Scheduler::preemptLast() {
   Job &job = *last;
   engine->keep(*job.sequence, job.promptOf(*engine));
   job.sequence.reset();
-  job.drafter.release();
+  job.drafts.release();
   ++job.end.preemptions;
   ++total.preemptions;
   move(running, last, waiting);
@@ -343,153 +325,47 @@ void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
     run(start, isInterrupted);
 }
 
-/// The drafts that `job` asks for: a number of tokens, or -1 for those that
-/// pay.
-int Scheduler::speculationOf(const Job &job) const {
-  const int asked = job.asked->request.speculative;
-  return asked >= -1 ? asked : drafts ? -1 : 0;
+/// Whether the next step may verify a draft of `job`, which decodes.
+bool Scheduler::isSpeculative(const Job &job) const {
+  return job.pending() == 1 && speculator.isOn(job.asked->request.speculative);
 }
 
-/// The most tokens that the next step may verify for `job`, which decodes.
-int64_t Scheduler::mostDraftOf(const Job &job) const {
-  const int asked = speculationOf(job);
-  if (asked == 0 || job.pending() != 1)
-    return 0;
-  return std::clamp<int64_t>(job.most - std::ssize(job.tokens), 0,
-                             asked < 0 ? mostDrafts : asked);
+DraftedAnswer Scheduler::draftedAnswer(Job &job) const {
+  const Request &request = job.asked->request;
+  return {&job.drafts,
+          job.tokens,
+          std::ssize(request.prompt),
+          &job.sampler,
+          stopIdsOf(request.options, model().stopIds()),
+          request.speculative,
+          job.most - std::ssize(job.tokens)};
 }
 
-/// The draft of look-up for `job`.
-Draft Scheduler::lookUp(Job &job) const {
-  const int64_t most = mostDraftOf(job);
-  if (most == 0)
-    return {};
-  const std::vector<int32_t> &prompt = job.asked->request.prompt;
-  for (int64_t i = job.lookup.size(); i < std::ssize(job.tokens); ++i)
-    job.lookup.append(job.tokens[i], /*isOfAnswer=*/i >= std::ssize(prompt));
-  return job.lookup.draft(most);
-}
-
-/// The tokens that the draft model should draft for each of `jobs`, which ask
-/// for what pays, in a step that has `rows` rows besides.
-int64_t Scheduler::payingDraft(absl::Span<Job *const> jobs,
-                               int64_t rows) const {
-  const double plain = costs.seconds(rows);
-  if (!drafts || jobs.empty() || plain == 0)
-    return 0;
-  const auto count = static_cast<int64_t>(jobs.size());
-  const int64_t most = (engine->mostDecodeRows() - rows) / count;
-  double bestRate = leastDraftGain * static_cast<double>(rows) / plain;
-  int64_t best = 0;
-  double expected = static_cast<double>(rows);
-  for (int64_t i = 1; i <= std::min<int64_t>(most, mostDrafts); ++i) {
-    for (const Job *job : jobs)
-      expected += std::pow(job->drafter.acceptance(), static_cast<double>(i));
-    const double rate =
-        expected / (costs.seconds(rows + i * count) +
-                    static_cast<double>(i) * drafts->stepSeconds());
-    if (rate <= bestRate)
-      continue;
-    bestRate = rate;
-    best = i;
-  }
-  return best;
-}
-
-/// Whether a step of the running answers would have a draft for `job`.
-bool Scheduler::wantsDraft(Job &job) const {
-  const int asked = speculationOf(job);
-  if (mostDraftOf(job) == 0)
-    return false;
-  const Draft draft = lookUp(job);
-  if (asked > 0)
-    return drafts || !draft.tokens.empty();
-  const int64_t rows = std::ssize(running);
-  Job *const self = &job;
-  return payingDraft({&self, 1}, rows) > 0 ||
-         draftsThatPay(costs, rows, {&draft, 1}, engine->mostDecodeRows())[0] >
-             0;
-}
-
-/// Drafts for the answers of `batch`, by look-up where that is more often
-/// right than the draft model.
-std::vector<Draft> Scheduler::draft(const Batch &batch) {
-  std::vector<Draft> all;
-  std::vector<Job *> byModel, paying;
-  for (Job *job : batch.jobs) {
-    const Draft &draft = all.emplace_back(lookUp(*job));
-    job->isDraftOfModel = drafts && mostDraftOf(*job) > 0 &&
-                          (draft.tokens.empty() ||
-                           draft.survival.front() < job->drafter.acceptance());
-    if (!job->isDraftOfModel)
-      continue;
-    byModel.push_back(job);
-    if (speculationOf(*job) < 0)
-      paying.push_back(job);
-  }
-  const int64_t count = payingDraft(paying, batch.decodeRows);
-  std::vector<DraftWanted> wanted;
-  for (Job *job : byModel) {
-    const int64_t most = mostDraftOf(*job);
-    wanted.push_back({&job->drafter, job->tokens, &job->sampler,
-                      speculationOf(*job) < 0 ? std::min(most, count) : most});
-    if (wanted.back().most == 0)
-      job->drafter.forget();
-  }
-  if (std::ranges::all_of(wanted, [](const auto &of) { return of.most == 0; }))
-    return all;
-  const double start = steadySeconds();
-  auto made = drafts->draft(wanted);
-  draftSeconds += steadySeconds() - start;
-  if (!made.ok()) {
-    warnOfDraftModel(made.status());
-    for (Jobs *jobs : {&running, &waiting})
-      for (Job &job : *jobs)
-        job.drafter.release();
-    drafts.reset();
-    return all;
-  }
-  for (size_t i = 0, next = 0; i < all.size(); ++i)
-    if (batch.jobs[i]->isDraftOfModel)
-      all[i] = std::move((*made)[next++]);
-  return all;
-}
-
-/// Gives `batch`, all of whose answers decode, their drafts: as many tokens as
-/// a request says, and of the others those that pay.
+/// Gives those of `batch`, all of whose answers decode, the drafts that the
+/// step is to verify.
 void Scheduler::addDrafts(Batch &batch) {
-  const int64_t most = engine->mostDecodeRows();
-  std::vector<Draft> drafted = draft(batch);
-  std::vector<int64_t> counts(drafted.size());
-  for (size_t i = 0; i < drafted.size(); ++i) {
-    const Job &job = *batch.jobs[i];
-    Draft &draft = drafted[i];
-    // Nothing follows the end of an answer.
-    const auto end = std::ranges::find_first_of(
-        draft.tokens, stopIdsOf(job.asked->request.options, model().stopIds()));
-    draft.survival.resize(end - draft.tokens.begin());
-    draft.tokens.erase(end, draft.tokens.end());
-    if (speculationOf(job) < 0)
+  std::vector<DraftedAnswer> answers;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < batch.jobs.size(); ++i)
+    if (isSpeculative(*batch.jobs[i])) {
+      answers.push_back(draftedAnswer(*batch.jobs[i]));
+      numbers.push_back(i);
+    }
+  if (answers.empty())
+    return;
+  const std::vector<std::vector<int32_t>> drafts =
+      speculator.draft(answers, batch.decodeRows, engine->mostDecodeRows());
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (drafts[i].empty())
       continue;
-    counts[i] = std::clamp<int64_t>(most - batch.decodeRows, 0,
-                                    std::ssize(draft.tokens));
-    draft.survival.clear();
-    batch.decodeRows += counts[i];
-  }
-  const std::vector<int64_t> paying =
-      draftsThatPay(costs, batch.decodeRows, drafted, most);
-  for (size_t i = 0; i < drafted.size(); ++i) {
-    const int64_t count = counts[i] + paying[i];
-    if (count == 0)
-      continue;
-    batch.decodeRows += paying[i];
-    batch.hasDrafts = true;
-    Job &job = *batch.jobs[i];
+    Job &job = *batch.jobs[numbers[i]];
     job.drafted = {job.tokens.back()};
-    job.drafted.insert(job.drafted.end(), drafted[i].tokens.begin(),
-                       drafted[i].tokens.begin() + count);
-    batch.items[i].tokens = job.drafted;
-    batch.items[i].isSpeculative = true;
+    job.drafted.insert(job.drafted.end(), drafts[i].begin(), drafts[i].end());
+    SampledTokens &item = batch.items[numbers[i]];
+    item.tokens = job.drafted;
+    item.isSpeculative = true;
+    batch.decodeRows += std::ssize(drafts[i]);
+    batch.hasDrafts = true;
   }
 }
 
@@ -557,7 +433,7 @@ void Scheduler::lose(const absl::Status &status) {
 
 /// Runs a step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
-  const double draftedBefore = draftSeconds;
+  const double draftedBefore = speculator.draftSeconds();
   Batch batch = chooseRows();
   Profile profile(model().plan());
   const bool isTimed = !options.profile && options.profileInterval > 0 &&
@@ -571,7 +447,8 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     const double seconds = steadySeconds() - start;
     total.stepSeconds += seconds;
     if (const int64_t steps = total.steps - before; steps > 0)
-      costs.record(batch.decodeRows, seconds / static_cast<double>(steps));
+      speculator.recordStep(batch.decodeRows,
+                            seconds / static_cast<double>(steps));
     return;
   }
   auto sampled = engine->sample(batch.items);
@@ -601,7 +478,9 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   total.stepSeconds += seconds;
   if (!isTimed) {
     if (batch.promptRows == 0)
-      costs.record(batch.decodeRows, seconds - (draftSeconds - draftedBefore));
+      speculator.recordStep(batch.decodeRows,
+                            seconds -
+                                (speculator.draftSeconds() - draftedBefore));
     budget.record(batch.decodeRows, batch.promptRows, seconds);
     return;
   }
@@ -617,9 +496,9 @@ bool Scheduler::runQueued(Batch &batch,
   // So many that those who watch the counts see them change, and fewer where
   // drafts wait for what a step costs.
   int64_t steps = 64;
-  if (costs.seconds(std::ssize(running)) == 0 &&
+  if (speculator.needsCostOf(std::ssize(running)) &&
       std::ranges::any_of(running,
-                          [&](const Job &job) { return speculationOf(job); }))
+                          [&](const Job &job) { return isSpeculative(job); }))
     steps = 8;
   std::vector<DecodeItem> items;
   for (Job *job : batch.jobs) {
@@ -646,7 +525,11 @@ bool Scheduler::runQueued(Batch &batch,
             continue;
           if (std::optional<AnswerPart> last = add(job, tokens[i]))
             ended.emplace_back(&job, *std::move(last));
-          goesOn &= !job.answer.ended() && !job.isOverdue() && !wantsDraft(job);
+          goesOn &=
+              !job.answer.ended() && !job.isOverdue() &&
+              !(isSpeculative(job) &&
+                speculator.wantsDraft(draftedAnswer(job), std::ssize(running),
+                                      engine->mostDecodeRows()));
         }
         return goesOn;
       },
@@ -680,8 +563,7 @@ void Scheduler::take(Job &job, const SampledTokens &ran,
     total.draftTokens += drafted;
     job.end.draftTokens += drafted;
     job.end.acceptedTokens += accepted;
-    if (job.isDraftOfModel)
-      job.drafter.record(drafted, accepted);
+    speculator.record(job.drafts, drafted, accepted);
     for (int64_t i = 0; i < accepted; ++i)
       ++total.accepted[static_cast<size_t>(i)];
   }

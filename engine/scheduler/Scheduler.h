@@ -25,8 +25,7 @@
 #define LLAMAC_ENGINE_SCHEDULER_SCHEDULER_H
 
 #include "engine/scheduler/RowBudget.h"
-#include "engine/speculation/DraftModel.h"
-#include "engine/speculation/StepCosts.h"
+#include "engine/speculation/Speculator.h"
 #include "engine/step/Engine.h"
 #include "runtime/device/Profile.h"
 #include "text/request/Request.h"
@@ -173,7 +172,8 @@ private:
     bool operator==(const Refusal &) const = default;
   };
 
-  Scheduler(std::unique_ptr<Engine> engine, const SchedulerOptions &options);
+  Scheduler(std::unique_ptr<Engine> engine, Speculator speculator,
+            const SchedulerOptions &options);
 
   static void move(Jobs &from, Jobs::iterator job, Jobs &to);
   void startLater(Asked &asked);
@@ -183,12 +183,8 @@ private:
   int64_t grown(const Job &job) const;
   void preemptLast();
   void dropFailedStep();
-  int speculationOf(const Job &job) const;
-  int64_t mostDraftOf(const Job &job) const;
-  Draft lookUp(Job &job) const;
-  bool wantsDraft(Job &job) const;
-  int64_t payingDraft(absl::Span<Job *const> jobs, int64_t rows) const;
-  std::vector<Draft> draft(const Batch &batch);
+  bool isSpeculative(const Job &job) const;
+  DraftedAnswer draftedAnswer(Job &job) const;
   void addDrafts(Batch &batch);
   Batch chooseRows(bool mayDraft = true);
   void countStep(int64_t rows);
@@ -206,9 +202,7 @@ private:
   std::unique_ptr<Engine> engine;
   SchedulerOptions options;
   RowBudget budget;
-  std::unique_ptr<DraftModel> drafts; ///< Null where the model has none.
-  double draftSeconds = 0;            ///< Seconds that drafts took, in all.
-  StepCosts costs;
+  Speculator speculator; ///< Outlives the answers.
   /// In the order in which they go: the last one is preempted first.
   Jobs running, waiting;
   Refusal refused; ///< The last one.

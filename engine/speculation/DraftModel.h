@@ -16,7 +16,7 @@
 #ifndef LLAMAC_ENGINE_SPECULATION_DRAFTMODEL_H
 #define LLAMAC_ENGINE_SPECULATION_DRAFTMODEL_H
 
-#include "engine/speculation/PromptLookup.h"
+#include "engine/speculation/Draft.h"
 #include "engine/step/Engine.h"
 
 #include <memory>

@@ -15,21 +15,15 @@
 #ifndef LLAMAC_ENGINE_SPECULATION_PROMPTLOOKUP_H
 #define LLAMAC_ENGINE_SPECULATION_PROMPTLOOKUP_H
 
+#include "engine/speculation/Draft.h"
+
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/span.h"
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
 namespace llamac {
-
-/// Tokens that are likely to come next.
-struct Draft {
-  std::vector<int32_t> tokens;
-  /// The probability, for each, that it and all before it are right.
-  std::vector<double> survival;
-};
 
 /// The tokens of one sequence, whose longest end that was there before is known
 /// after each: a suffix automaton (Blumer et al. 1985), which grows by a token

@@ -15,7 +15,7 @@
 #ifndef LLAMAC_ENGINE_SPECULATION_STEPCOSTS_H
 #define LLAMAC_ENGINE_SPECULATION_STEPCOSTS_H
 
-#include "engine/speculation/PromptLookup.h"
+#include "engine/speculation/Draft.h"
 
 #include "absl/types/span.h"
 
