@@ -217,8 +217,10 @@ public:
       return;
     EXPECT_GT(finished, count / 4);
     EXPECT_GT(cancelled, count / 100);
-    EXPECT_GT(counts.accepted[0], 0);
-    EXPECT_GT(counts.draftTokens, counts.accepted[0]);
+    if (load.sequences <= 3) { // More leave few rows for drafts.
+      EXPECT_GT(counts.accepted[0], 0);
+      EXPECT_GT(counts.draftTokens, counts.accepted[0]);
+    }
     if (load.pages < 1)
       EXPECT_GT(counts.preemptions, count / 100);
     if (load.cachesPrefixes)
