@@ -19,9 +19,10 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from serve_bench import ROOT
+from throughput import generate
+
 SETTINGS = (0, 8, 16, -1)
 
 # Prompts as people have them whose answers are for the most part in them.
@@ -47,23 +48,15 @@ REPEATING = [
 ]
 
 
-def generate(args, plan, requests, speculative, parallel, draft=None):
+def measure(args, plan, requests, speculative, parallel, draft=None):
     """The summary of `generate`, with decoded tokens a second."""
-    with tempfile.TemporaryDirectory() as folder:
-        prompts = os.path.join(folder, "requests.jsonl")
-        with open(prompts, "w", encoding="utf-8") as f:
-            for request in requests:
-                f.write(json.dumps({"temperature": 0, "speculative": speculative} | request) + "\n")
-        command = [args.tool, "generate", plan, "--prompts", prompts, "-o", os.path.join(folder, "answers.jsonl")]
-        options = ["--json", "--no-prefix-cache", "--parallel", str(parallel)]
-        if "tokens" in requests[0]:
-            options.append("--print-ids")
-        if draft:
-            options += ["--draft", draft]
-        result = subprocess.run([*command, *options], capture_output=True, text=True)
-    if result.returncode != 0:
-        raise SystemExit(f"speculation: {' '.join(command)}: {result.stderr.strip()}")
-    summary = json.loads(result.stdout.splitlines()[-1])
+    requests = [{"temperature": 0, "speculative": speculative} | request for request in requests]
+    options = ["--no-prefix-cache", "--parallel", str(parallel)]
+    if "tokens" in requests[0]:
+        options.append("--print-ids")
+    if draft:
+        options += ["--draft", draft]
+    summary = generate(args.tool, plan, requests, *options)
     return summary | {"rate": summary["generated_tokens"] / summary["seconds"]}
 
 
@@ -90,8 +83,8 @@ def pair(args, target, drafts):
         for tokens in (4, 8, -1):
             found = []
             for _ in range(args.rounds):
-                none = generate(args, target, request, 0, 1)
-                drafted = generate(args, target, request, tokens, 1, draft)
+                none = measure(args, target, request, 0, 1)
+                drafted = measure(args, target, request, tokens, 1, draft)
                 count = tokens if tokens > 0 else round(drafted["draft_tokens"] / max(1, drafted["steps"]))
                 one, all_rows = step_seconds(args, target, 1), step_seconds(args, target, 1 + count)
                 cost = all_rows + count * step_seconds(args, draft, 1)
@@ -140,7 +133,7 @@ def main():
         for number in range(args.rounds):
             # Back and forth, so that a drift of the machine is no difference.
             for setting in SETTINGS[:: -1 if number % 2 else 1]:
-                summary = generate(args, plan, requests, setting, parallel)
+                summary = measure(args, plan, requests, setting, parallel)
                 rates[setting].append(summary["rate"])
                 last = summary if setting == SETTINGS[-1] else last
         ratios = [statistics.median(a / b for a, b in zip(rates[s], rates[0])) for s in SETTINGS[1:]]

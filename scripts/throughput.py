@@ -62,18 +62,25 @@ def requests_of(args, name):
     ]
 
 
-def engine(args, requests):
-    """The report of `generate` on `requests`."""
+def generate(tool, plan, requests, *options):
+    """The summary of `generate` on `requests`, as its lines have them."""
     with tempfile.TemporaryDirectory() as folder:
         prompts, answers = os.path.join(folder, "requests.jsonl"), os.path.join(folder, "answers.jsonl")
         with open(prompts, "w", encoding="utf-8") as f:
             for body in requests:
-                f.write(json.dumps(body | {"ignore_eos": True, "temperature": 0}) + "\n")
-        command = [args.tool, "generate", args.plan, "--prompts", prompts, "-o", answers, "--print-ids", "--json"]
-        result = subprocess.run([*command, *args.options], capture_output=True, text=True)
+                f.write(json.dumps(body) + "\n")
+        command = [tool, "generate", plan, "--prompts", prompts, "-o", answers, "--json"]
+        result = subprocess.run([*command, *options], capture_output=True, text=True)
     if result.returncode != 0:
-        raise SystemExit(f"throughput: {args.tool} generate: exit code {result.returncode}: {result.stderr.strip()}")
-    summary = json.loads(result.stdout.splitlines()[-1])
+        script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+        raise SystemExit(f"{script}: {tool} generate: exit code {result.returncode}: {result.stderr.strip()}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def engine(args, requests):
+    """The report of `generate` on `requests`."""
+    requests = [body | {"ignore_eos": True, "temperature": 0} for body in requests]
+    summary = generate(args.tool, args.plan, requests, "--print-ids", *args.options)
     if summary["errors"]:
         raise SystemExit(f"throughput: {summary['errors']} requests have errors; is --vocab larger than the model's?")
     steps = summary["step_seconds"]

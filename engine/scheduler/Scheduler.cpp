@@ -336,7 +336,7 @@ DraftedAnswer Scheduler::draftedAnswer(Job &job) const {
           job.tokens,
           std::ssize(request.prompt),
           &job.sampler,
-          stopIdsOf(request.options, model().stopIds()),
+          job.answer.stopIds(),
           request.speculative,
           job.most - std::ssize(job.tokens)};
 }

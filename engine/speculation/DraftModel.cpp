@@ -22,10 +22,8 @@ static constexpr size_t mostPromptRows = 512;
 void Drafter::record(int64_t drafted, int64_t accepted) {
   // Behind a wrong one nothing is known.
   const int64_t verified = std::min(accepted + 1, drafted);
-  for (int64_t i = 0; i < verified; ++i) {
-    right = kept * right + (i < accepted);
-    seen = kept * seen + 1;
-  }
+  for (int64_t i = 0; i < verified; ++i)
+    known.record(i < accepted);
 }
 
 absl::StatusOr<std::unique_ptr<DraftModel>>
@@ -62,8 +60,7 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
   std::vector<bool> isDone(batch.size());
   int64_t longest = 0;
   for (const DraftWanted &wanted : batch) {
-    if (wanted.most > 0)
-      LLAMAC_RETURN_IF_ERROR(catchUp(wanted));
+    LLAMAC_RETURN_IF_ERROR(catchUp(wanted));
     samplers.push_back(wanted.sampler->forDrafts());
     longest = std::max(longest, wanted.most);
   }
@@ -98,7 +95,6 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
     }
     for (size_t k = 0; k < items.size(); ++k) {
       const DraftWanted &wanted = batch[numbers[k]];
-      Draft &draft = drafts[numbers[k]];
       Drafter &drafter = *wanted.drafter;
       drafter.tokens.insert(drafter.tokens.end(), items[k].tokens.begin(),
                             items[k].tokens.end());
@@ -107,9 +103,7 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
         drafter.release();
       if (isDone[numbers[k]])
         continue;
-      const double before = draft.survival.empty() ? 1 : draft.survival.back();
-      draft.tokens.push_back(*chosen[k]);
-      draft.survival.push_back(before * drafter.acceptance());
+      drafts[numbers[k]].add(*chosen[k], drafter.acceptance());
     }
   }
   return drafts;

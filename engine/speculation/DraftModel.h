@@ -32,15 +32,10 @@ public:
   void record(int64_t drafted, int64_t accepted);
 
   /// Lets what is known of drafts count less, so that one is tried again.
-  void forget() {
-    right *= kept;
-    seen *= kept;
-  }
+  void forget() { known.forget(); }
 
   /// The probability that a token that is drafted next is accepted.
-  double acceptance() const {
-    return (right + prior * weight) / (seen + weight);
-  }
+  double acceptance() const { return known.rate(/*prior=*/0.7, /*weight=*/4); }
 
   /// Gives the memory back; tokens are run anew when a draft is next wanted.
   void release() {
@@ -50,12 +45,9 @@ public:
 
 private:
   friend class DraftModel;
-  /// Some fifty tokens decide; before, as many as `weight` are taken as seen.
-  static constexpr double kept = 0.98, prior = 0.7, weight = 4;
-
   std::optional<Sequence> sequence;
   std::vector<int32_t> tokens; ///< The tokens that the sequence has seen.
-  double right = 0, seen = 0;  ///< Tokens; old ones count less and less.
+  Acceptance known;
 };
 
 /// An answer that wants a draft.

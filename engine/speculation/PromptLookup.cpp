@@ -70,13 +70,8 @@ void PromptLookup::grow(int32_t token) {
 }
 
 void PromptLookup::append(int32_t token, bool isOfAnswer) {
-  if (isOfAnswer && matched > 0) {
-    // So that some fifty tokens decide.
-    static constexpr double kept = 0.98;
-    Acceptance &of = accepted[lengthClass(matched)];
-    of.right = kept * of.right + (tokens[matchedEnd + 1] == token);
-    of.seen = kept * of.seen + 1;
-  }
+  if (isOfAnswer && matched > 0)
+    accepted[lengthClass(matched)].record(tokens[matchedEnd + 1] == token);
   tokens.push_back(token);
   grow(token);
   State &match = states[states[last].link];
@@ -93,27 +88,21 @@ size_t PromptLookup::lengthClass(int64_t length) {
 
 /// The probability that what followed a match of `length` tokens follows again.
 double PromptLookup::acceptance(int64_t length) const {
-  // The acceptance before anything is seen, which counts as two tokens.
   static constexpr double expected[lengthClasses] = {0.1, 0.2, 0.4, 0.6,
                                                      0.8, 0.9, 0.9, 0.9};
-  static constexpr double weight = 2;
   const size_t of = lengthClass(length);
-  return (accepted[of].right + weight * expected[of]) /
-         (accepted[of].seen + weight);
+  return accepted[of].rate(expected[of], /*weight=*/2);
 }
 
 Draft PromptLookup::draft(int64_t most) const {
   Draft draft;
   if (matched == 0)
     return draft;
-  double survival = 1;
   for (int64_t i = 0; i < most; ++i) {
     const int64_t from = matchedEnd + 1 + i;
-    survival *= acceptance(matched + i);
     // A text that repeats what it ends with goes on with the draft itself.
-    draft.tokens.push_back(from < size() ? tokens[from]
-                                         : draft.tokens[from - size()]);
-    draft.survival.push_back(survival);
+    draft.add(from < size() ? tokens[from] : draft.tokens[from - size()],
+              acceptance(matched + i));
   }
   return draft;
 }

@@ -55,11 +55,6 @@ private:
   struct Edge {
     int32_t token, target, next;
   };
-  /// How often the next token was what it was the last time; old ones count
-  /// less and less.
-  struct Acceptance {
-    double right = 0, seen = 0;
-  };
 
   /// Acceptance is counted by the length of the match: one for each power of
   /// two.

@@ -90,7 +90,7 @@ int64_t Speculator::payingDraft(absl::Span<const DraftedAnswer *const> answers,
 }
 
 bool Speculator::wantsDraft(const DraftedAnswer &answer, int64_t rows,
-                            int64_t mostRows) {
+                            int64_t mostRows) const {
   if (mostOf(answer) == 0)
     return false;
   const Draft draft = lookUp(answer);

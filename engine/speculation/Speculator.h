@@ -42,9 +42,9 @@ struct DraftedAnswer {
   AnswerDrafts *drafts;
   absl::Span<const int32_t> tokens; ///< Prompt and answer.
   int64_t promptTokens;
-  const Sampler *sampler; ///< Chooses the next token.
-  std::vector<int32_t> stopIds;
-  int asked;    ///< See Request::speculative.
+  const Sampler *sampler;            ///< Chooses the next token.
+  absl::Span<const int32_t> stopIds; ///< The ids that end it.
+  int asked;                         ///< See Request::speculative.
   int64_t most; ///< Draft tokens that the answer has room for.
 };
 
@@ -66,7 +66,8 @@ public:
 
   /// Whether a step like that, of `rows` answers, would have a draft for
   /// `answer`.
-  bool wantsDraft(const DraftedAnswer &answer, int64_t rows, int64_t mostRows);
+  bool wantsDraft(const DraftedAnswer &answer, int64_t rows,
+                  int64_t mostRows) const;
 
   /// Learns from a draft of `drafted` tokens, of which `accepted` were.
   void record(AnswerDrafts &drafts, int64_t drafted, int64_t accepted);

@@ -56,7 +56,7 @@ Answer::Answer(const GenerateOptions &options, std::vector<int32_t> stopIds,
                int64_t most, bool wantsText, const Tokenizer *tokenizer)
     : tokenizer(wantsText || !options.stopStrings.empty() ? tokenizer
                                                           : nullptr),
-      wantsText(wantsText), stopIds(std::move(stopIds)),
+      wantsText(wantsText), endIds(std::move(stopIds)),
       namedControls(options.namedControls), maxTokens(options.maxTokens),
       most(most), text(options.stopStrings) {
   if (maxTokens == 0)
@@ -64,7 +64,7 @@ Answer::Answer(const GenerateOptions &options, std::vector<int32_t> stopIds,
 }
 
 std::string Answer::add(int32_t id) {
-  if (std::ranges::find(stopIds, id) != stopIds.end())
+  if (std::ranges::find(endIds, id) != endIds.end())
     return end(StopReason::StopId);
   tokens.push_back(id);
   std::string piece;

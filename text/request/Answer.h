@@ -86,6 +86,9 @@ public:
   /// The bytes of tokens that the text so far was made of.
   size_t textBytes() const { return text.bytesGiven(); }
 
+  /// The ids that end it.
+  absl::Span<const int32_t> stopIds() const { return endIds; }
+
   /// Why it has ended; none while it goes on.
   const std::optional<StopReason> &ended() const { return reason; }
 
@@ -95,7 +98,7 @@ public:
 private:
   const Tokenizer *tokenizer; ///< Null where no text is needed.
   bool wantsText;
-  std::vector<int32_t> stopIds, namedControls;
+  std::vector<int32_t> endIds, namedControls;
   int64_t maxTokens, most;
   TextStream text;
   std::vector<int32_t> tokens;
