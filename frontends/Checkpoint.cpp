@@ -66,7 +66,12 @@ static absl::StatusOr<Detected> detectDirectory(const std::string &path,
   if (params && (!withWeights || !shards.empty()))
     return Detected{CheckpointFormat::Meta, path,
                     joinPath(path, "params.json")};
-  if (config && (!withWeights || !tensors.empty()))
+  bool hasTensors = !withWeights || !tensors.empty();
+  if (config && !hasTensors &&
+      fileExists(joinPath(path, "pytorch_model.bin"))) {
+    LLAMAC_ASSIGN_OR_RETURN(hasTensors, isDraftHead(path));
+  }
+  if (config && hasTensors)
     return Detected{CheckpointFormat::HuggingFace, path,
                     joinPath(path, "config.json")};
   if (ggufs.size() == 1)
@@ -130,7 +135,7 @@ openAs(absl::string_view given, const OpenOptions &options, bool withWeights) {
     break;
   case CheckpointFormat::HuggingFace:
     LLAMAC_RETURN_IF_ERROR(readHuggingFaceCheckpoint(
-        detected.path, detected.config, withWeights, checkpoint));
+        detected.path, detected.config, options, withWeights, checkpoint));
     break;
   case CheckpointFormat::Gguf:
     LLAMAC_RETURN_IF_ERROR(

@@ -88,14 +88,22 @@ struct OpenOptions {
   /// Factor of Llama 3.1's rotary scaling, for a params.json that only says
   /// use_scaled_rope. Without it: what params.json says, else 32 for the shapes
   /// of Llama 3.2 and 8 for others.
-  std::optional<double> ropeFactor;
+  std::optional<double> ropeFactor = {};
+  /// The model that an EAGLE-3 head drafts for; empty: a head is refused.
+  std::string headOf = {};
 };
+
+/// Whether `path` is the directory of an EAGLE-3 head. Errors: those of a
+/// config.json that cannot be read.
+absl::StatusOr<bool> isDraftHead(absl::string_view path);
 
 /// Opens the model at `path`: a .gguf file or a directory with one; a directory
 /// with params.json and consolidated.NN.pth (Meta); or one with config.json and
 /// *.safetensors (Hugging Face). Every tensor a Llama model needs is there and
-/// has the shape the configuration says. Errors: a missing or malformed file;
-/// an architecture or feature that is not supported, by its name.
+/// has the shape the configuration says. Such a directory may also be that of
+/// an EAGLE-3 head, with `headOf` of the options. Errors: a missing or
+/// malformed file; an architecture or feature that is not supported, by its
+/// name.
 absl::StatusOr<Checkpoint> openCheckpoint(absl::string_view path,
                                           const OpenOptions &options = {});
 

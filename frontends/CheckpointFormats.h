@@ -32,6 +32,7 @@ absl::Status readMetaCheckpoint(const std::string &directory,
                                 Checkpoint &checkpoint);
 absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                                        const std::string &configPath,
+                                       const OpenOptions &options,
                                        bool withWeights,
                                        Checkpoint &checkpoint);
 absl::Status readGgufCheckpoint(const std::string &path, bool withWeights,

@@ -32,14 +32,17 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(MLIRContext &context, const ModelConfig &config,
-              const WeightTypeFn &weightType)
-      : builder(&context), config(config), weightType(weightType) {}
+              const WeightTypeFn &weightType, ArrayRef<int64_t> featureLayers)
+      : builder(&context), config(config), weightType(weightType),
+        featureLayers(featureLayers) {}
 
   OwningOpRef<ModuleOp> build();
 
 private:
   void startFunction(ModuleOp module);
-  Value attention(const std::string &layer, int64_t index, Value y);
+  Value headInput();
+  Value attention(const std::string &layer, int64_t index, Value y,
+                  Value embedded);
   Value feedForward(const std::string &layer, Value y);
 
   NameLoc loc(const std::string &name) {
@@ -98,9 +101,10 @@ private:
   const ModelConfig &config;
   const ModelFeatures &features = config.features;
   const WeightTypeFn &weightType;
+  const ArrayRef<int64_t> featureLayers;
 
   // The arguments of @step; every append replaces its layer's cache.
-  Value tokens, positions, sequences, logitsRows;
+  Value tokens, positions, sequences, logitsRows, targetFeatures, headState;
   SmallVector<Value> caches;
   // Shared by the layers that are alike: the cos/sin caches, by rotation, the
   // keys of the step, and the masks, by window.
@@ -124,10 +128,16 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
   Value x = op<llama::EmbeddingOp>("tok_embeddings", tokens, table,
                                    /*rank=*/Value());
   x = scale("tok_embeddings", x, features.embeddingScale);
+  Value embedded;
+  if (config.head) {
+    embedded = norm("layers.0.embedding_norm", x);
+    x = headInput();
+  }
+  std::vector<Value> streams = {x}; // The input of each layer, and the result.
   for (int64_t i = 0; i < config.numLayers; ++i) {
     std::string layer = "layers." + std::to_string(i) + ".";
     Value y = features.preNorms ? norm(layer + "attention_norm", x) : x;
-    Value o = attention(layer + "attention.", i, y);
+    Value o = attention(layer + "attention.", i, y, embedded);
     if (features.postNorms)
       o = norm(layer + "attention_post_norm", o);
     x = residual(layer + "attention.residual", x, o);
@@ -136,17 +146,26 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
     if (features.postNorms)
       f = norm(layer + "ffn_post_norm", f);
     x = residual(layer + "feed_forward.residual", x, f);
+    streams.push_back(x);
   }
 
+  if (config.head)
+    x = op<llama::GatherRowsOp>("logits_rows", x, logitsRows);
+  const Value made = x;
   x = norm("norm", x);
-  x = op<llama::GatherRowsOp>("logits_rows", x, logitsRows);
+  if (!config.head)
+    x = op<llama::GatherRowsOp>("logits_rows", x, logitsRows);
   Value head = config.tiedEmbeddings
                    ? table
-                   : weight("output", {config.vocabSize, config.dim});
+                   : weight("output", {config.logitsSize(), config.dim});
   Value logits =
       op<llama::LinearOp>("output", x, head, /*leaves=*/IntegerAttr());
   logits = scale("output", logits, features.logitsScale);
   SmallVector<Value> results = {logits};
+  if (config.head)
+    results.push_back(made);
+  for (const int64_t layer : featureLayers)
+    results.push_back(streams[layer]);
   llvm::append_range(results, caches);
   op<func::ReturnOp>("step", results);
   return module;
@@ -166,11 +185,17 @@ void StepBuilder::startFunction(ModuleOp module) {
   Type indices =
       RankedTensorType::get(ShapedType::kDynamic, builder.getI32Type());
   Type cache = llama::KVType::get(context, config.numKvHeads, config.headSize);
-  Type logits = RankedTensorType::get({ShapedType::kDynamic, config.vocabSize},
-                                      builder.getF32Type());
+  auto matrix = [&](int64_t columns) {
+    return RankedTensorType::get({ShapedType::kDynamic, columns},
+                                 builder.getF32Type());
+  };
+  const Type stream = matrix(config.dim);
   builder.setInsertionPointToEnd(module.getBody());
-  SmallVector<Type> inputs(4, indices), results = {logits};
+  SmallVector<Type> inputs(4, indices), results = {matrix(config.logitsSize())};
+  if (config.head)
+    inputs.append({matrix(config.head->featureDim()), stream});
   inputs.append(config.numLayers, cache);
+  results.append(config.head ? 1 : featureLayers.size(), stream);
   results.append(config.numLayers, cache);
   auto step = op<func::FuncOp>("step", "step",
                                builder.getFunctionType(inputs, results));
@@ -187,16 +212,35 @@ void StepBuilder::startFunction(ModuleOp module) {
   positions = argument(llama::StepRole::Positions, indices);
   sequences = argument(llama::StepRole::Sequences, indices);
   logitsRows = argument(llama::StepRole::LogitsRows, indices);
+  if (config.head) {
+    targetFeatures = argument(llama::StepRole::Features, inputs[4]);
+    headState = argument(llama::StepRole::HeadState, inputs[5]);
+  }
   for (int64_t layer = 0; layer < config.numLayers; ++layer)
     caches.push_back(argument(llama::StepRole::KV, cache, layer));
 }
 
-/// y [N, d] -> attention over the cache, back in [N, d].
-Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y) {
+/// The residual stream of a draft head [N, d]: of the target's features, or
+/// what the head itself made of the token before.
+Value StepBuilder::headInput() {
+  Value x =
+      linear("features", targetFeatures, config.dim, config.head->featureDim());
+  return op<llama::AddOp>("head_state", headState, x);
+}
+
+/// y [N, d] -> attention over the cache, back in [N, d]. A draft head projects
+/// [`embedded`, y], whose two halves have weights of their own here.
+Value StepBuilder::attention(const std::string &scope, int64_t layer, Value y,
+                             Value embedded) {
   const int64_t h = config.headSize;
   auto project = [&](const std::string &part, int64_t heads) -> Value {
     const std::string name = scope + "w" + part;
     Value x = linear(name, y, heads * h, config.dim);
+    if (embedded) {
+      const std::string half = name + "_embedding";
+      x = op<llama::AddOp>(half, x,
+                           linear(half, embedded, heads * h, config.dim));
+    }
     if (features.qkvBias) {
       const std::string bias = scope + "b" + part;
       x = op<llama::BiasOp>(bias, x, weight(bias, {heads * h}));
@@ -255,9 +299,10 @@ Value StepBuilder::feedForward(const std::string &scope, Value y) {
 
 OwningOpRef<ModuleOp> buildStepGraph(MLIRContext &context,
                                      const ModelConfig &config,
-                                     const WeightTypeFn &weightType) {
+                                     const WeightTypeFn &weightType,
+                                     ArrayRef<int64_t> featureLayers) {
   context.loadDialect<func::FuncDialect, llama::LlamaDialect>();
-  return StepBuilder(context, config, weightType).build();
+  return StepBuilder(context, config, weightType, featureLayers).build();
 }
 
 } // namespace llamac

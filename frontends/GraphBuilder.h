@@ -34,7 +34,14 @@ using WeightTypeFn = std::function<DataType(absl::string_view)>;
 ///
 ///   @step(tokens, positions, sequences, logits_rows: tensor<?xi32>, the KV
 ///         cache of each layer)
-///     -> (logits tensor<?xVxf32> of `logits_rows`, the KV cache of each layer)
+///     -> (logits tensor<?xVxf32> of `logits_rows`, features tensor<?xdxf32>
+///         of all rows, the KV cache of each layer)
+///
+/// The features are the inputs of the layers `featureLayers`, in that order,
+/// with the number of layers for what the last one makes. The step of a draft
+/// head (DraftHead) has arguments `features` and `head_state` behind
+/// `logits_rows`, of which the rows of one are 0, and one feature: what its
+/// layer makes of `logits_rows`, for the head_state of the next token.
 ///
 /// Every weight is one llama.weight before its first use; a tied model uses the
 /// embedding table for its head too. Locations name the layer and the
@@ -44,7 +51,8 @@ using WeightTypeFn = std::function<DataType(absl::string_view)>;
 /// blocks. The result has not been verified.
 mlir::OwningOpRef<mlir::ModuleOp>
 buildStepGraph(mlir::MLIRContext &context, const ModelConfig &config,
-               const WeightTypeFn &weightType);
+               const WeightTypeFn &weightType,
+               llvm::ArrayRef<int64_t> featureLayers = {});
 
 } // namespace llamac
 

@@ -30,8 +30,8 @@ class AtomicFile;
 struct StoredTensor {
   std::string name;
   DataType type = DataType::F32;
-  /// The dtype of elements that are of no DataType, which only quantised
-  /// matrices are made of: "I32".
+  /// The dtype of elements that are of no DataType, of which quantised matrices
+  /// and tables are made: "I32".
   std::string packedType = {};
   std::vector<uint64_t> shape; ///< Outermost size first.
   uint64_t offset = 0;         ///< Offset of the data in the file.
@@ -43,15 +43,23 @@ struct StoredTensor {
 absl::StatusOr<std::vector<StoredTensor>>
 readSafetensors(const MappedFile &file);
 
-/// Reads the file of a quantised model likewise; its dtypes may also be I8, U8,
-/// I32, I64, F8_E4M3 and F8_E8M0.
+/// Reads a file likewise whose dtypes may also be I8, U8, I32, I64, BOOL,
+/// F8_E4M3 and F8_E8M0.
 absl::StatusOr<std::vector<StoredTensor>>
-readQuantizedSafetensors(const MappedFile &file);
+readPackedSafetensors(const MappedFile &file);
 
 /// The tensors of the state dict in a .pth file. Tensors that share a storage
 /// have extents that overlap. Errors: a malformed file; a file of the format
 /// before PyTorch 1.6 (unsupported).
 absl::StatusOr<std::vector<StoredTensor>> readTorchFile(const MappedFile &file);
+
+/// Reads a file likewise whose tensors may also be of I64 and BOOL.
+absl::StatusOr<std::vector<StoredTensor>>
+readPackedTorchFile(const MappedFile &file);
+
+/// Bytes of an element of the packedType of a StoredTensor; 0 for an unknown
+/// one.
+uint64_t packedElementBytes(absl::string_view packedType);
 
 /// Takes the next bytes of a tensor.
 using WriteBytes = std::function<absl::Status(absl::Span<const uint8_t>)>;

@@ -116,6 +116,7 @@ absl::StatusOr<schema::PlanT> ManifestBuilder::build() {
   plan.options = contents.options;
   plan.generator = contents.generator;
   plan.rowsAreAlike = contents.rowsAreAlike;
+  plan.featureLayers = contents.featureLayers;
   plan.kv = std::make_unique<schema::KvLayoutT>(contents.kv);
   if (contents.sampling)
     plan.sampling = std::make_unique<schema::SamplingT>(*contents.sampling);
@@ -241,6 +242,10 @@ ManifestBuilder::programOf(plan::ProgramOp op) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(logits.getMemory()));
       program.logitsOffset = memory.offset();
+    } else if (auto features = dyn_cast<plan::FeaturesOp>(inner)) {
+      LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
+                              operandOf(features.getMemory()));
+      program.features.push_back(memory.offset());
     } else if (auto tokens = dyn_cast<plan::TokensOp>(inner)) {
       LLAMAC_ASSIGN_OR_RETURN(schema::Operand memory,
                               operandOf(tokens.getMemory()));
@@ -386,8 +391,9 @@ static absl::Status addWeightContents(const PlanContents &contents,
         return unsupportedError(absl::StrCat(
             source->tensor,
             ": expected a plain tensor that "
-            "--reference-weights can leave in the checkpoint, got a quantised "
-            "one; compile without it"));
+            "--reference-weights can leave in the checkpoint, got one of "
+            "several or in parts, such as a quantised one; compile without "
+            "it"));
       weight->source = sourceOf(*source);
       continue;
     }

@@ -53,7 +53,9 @@ struct PlanContents {
   std::string options;       ///< The options that the plan was compiled with,
                              ///< readable.
   bool rowsAreAlike = false; ///< Whether a row is so in every program.
-  schema::KvLayoutT kv;      ///< With its groups.
+  /// Layers whose inputs a step also gives.
+  std::vector<int64_t> featureLayers;
+  schema::KvLayoutT kv; ///< With its groups.
   schema::WeightLayout matrixLayout = schema::WeightLayout::Panel16;
   std::vector<PlanCode> code;           ///< Best level first.
   std::string source;                   ///< The emitted unit.

@@ -115,6 +115,9 @@ std::string CompileOptions::describe() const {
       hasWeights ? "" : " bare", " sequences=", maxSequences,
       ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
       reproducibleRanks ? " reproducible-ranks" : "",
+      featureLayers.empty()
+          ? ""
+          : absl::StrCat(" features=", absl::StrJoin(featureLayers, ",")),
       " skip=", absl::StrJoin(skipPasses, ","),
       " override=", absl::StrJoin(edited, ","));
 }
@@ -246,13 +249,16 @@ private:
 } // namespace
 
 absl::StatusOr<OwningOpRef<ModuleOp>>
-importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
+importGraph(MLIRContext &context, const Checkpoint &checkpoint,
+            ArrayRef<int64_t> featureLayers) {
   DiagnosticText diagnostics(&context);
-  OwningOpRef<ModuleOp> graph =
-      buildStepGraph(context, checkpoint.config, [&](absl::string_view name) {
+  OwningOpRef<ModuleOp> graph = buildStepGraph(
+      context, checkpoint.config,
+      [&](absl::string_view name) {
         const WeightSource *weight = checkpoint.weights.find(name);
         return weight ? weight->type : DataType::BF16;
-      });
+      },
+      featureLayers);
   if (failed(verify(*graph)))
     return diagnostics.error("the graph does not verify");
   return graph;
@@ -261,8 +267,9 @@ importGraph(MLIRContext &context, const Checkpoint &checkpoint) {
 absl::StatusOr<OwningOpRef<ModuleOp>>
 importGraph(MLIRContext &context, const Checkpoint &checkpoint,
             const CompileOptions &options) {
-  LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> graph,
-                          importGraph(context, checkpoint));
+  LLAMAC_ASSIGN_OR_RETURN(
+      OwningOpRef<ModuleOp> graph,
+      importGraph(context, checkpoint, options.featureLayers));
   (*graph)->setAttr(kernel::KernelDialect::getTargetAttrName(),
                     targetAttr(context, options));
   return graph;
@@ -372,6 +379,35 @@ static absl::Status checkRange(absl::string_view flag, int64_t value,
       absl::StrCat(flag, ": expected 1 to ", most, " ", unit, ", got ", value));
 }
 
+static absl::Status checkFeatureLayers(const CompileOptions &options,
+                                       const ModelConfig &config) {
+  const absl::string_view flag = "--feature-layers";
+  if (options.featureLayers.empty())
+    return absl::OkStatus();
+  if (config.head)
+    return usageError(absl::StrCat(
+        flag,
+        ": expected a model, which a draft head reads, got a draft head"));
+  if (options.featureLayers.size() > mostFeatures)
+    return usageError(absl::StrCat(flag, ": expected at most ", mostFeatures,
+                                   " layers, got ",
+                                   options.featureLayers.size()));
+  for (const int64_t layer : options.featureLayers)
+    if (layer < 0 || layer > config.numLayers)
+      return usageError(absl::StrCat(flag, ": expected numbers from 0 to ",
+                                     config.numLayers,
+                                     ", behind the last "
+                                     "layer, got ",
+                                     layer));
+  if (options.residentStep != "off")
+    return usageError(absl::StrCat(
+        flag,
+        ": expected --resident-step off, as the one launch of a resident "
+        "step gives no features, got ",
+        options.residentStep));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
                                               const ModelConfig &config) {
   if (!llvm::is_contained({"cpu", "cuda", "sim"}, options.target))
@@ -391,6 +427,7 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
       checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--ranks", options.ranks, 1, mostRanks, "ranks"));
+  LLAMAC_RETURN_IF_ERROR(checkFeatureLayers(options, config));
   CompileOptions resolved = options;
   LLAMAC_ASSIGN_OR_RETURN(resolved.tuneCpu, processorFor(options));
   LLAMAC_ASSIGN_OR_RETURN(resolved.gpu, gpuFor(options));
@@ -634,6 +671,7 @@ PlanContents Compilation::planContents() const {
   // Steps of one row alone leave scores out.
   contents.rowsAreAlike =
       backend->target().rowsAreAlike() && compileOptions.sparsifyTopK == 0;
+  contents.featureLayers = compileOptions.featureLayers;
   contents.kv = kvLayout();
   contents.matrixLayout = backend->matrixLayout();
   return contents;

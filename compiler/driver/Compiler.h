@@ -83,6 +83,10 @@ struct CompileOptions {
   int64_t ranks = 1;        ///< They partition the weights and the cache.
   /// Whether results have the same bits for any number of ranks. Of cpu.
   bool reproducibleRanks = false;
+  /// Layers whose inputs a step gives, which an EAGLE-3 head reads
+  /// (DraftHead).
+  std::vector<int64_t> featureLayers;
+  std::string headOf; ///< The model that an EAGLE-3 head is compiled for.
   std::vector<std::string> skipPasses;   ///< Optional passes to leave out.
   std::vector<KernelOverride> overrides; ///< Replaced kernels of cuda and sim.
   PassReportOptions reports;
@@ -136,7 +140,8 @@ createContext(llvm::function_ref<void(mlir::DialectRegistry &)> addTargets =
 
 /// The graph of `checkpoint`, verified, in `context`.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
-importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint);
+importGraph(mlir::MLIRContext &context, const Checkpoint &checkpoint,
+            llvm::ArrayRef<int64_t> featureLayers = {});
 
 /// The graph of `checkpoint` for the target of `options`, which are resolved.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>

@@ -14,6 +14,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/DiskCache.h"
+#include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
 
 #include "absl/strings/str_cat.h"
@@ -121,9 +122,10 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          bool quiet) {
   if (namesPlan(model))
     return ResolvedPlan{model, false};
-  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, options.hasWeights
-                                                     ? openCheckpoint(model)
-                                                     : openConfig(model));
+  const OpenOptions opening = {.headOf = options.headOf};
+  LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                          options.hasWeights ? openCheckpoint(model, opening)
+                                             : openConfig(model, opening));
   LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
                           checkpoint.fingerprint());
   LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
@@ -166,6 +168,40 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   if (usable)
     cache.added(key);
   return plan;
+}
+
+absl::StatusOr<DraftedPlans> resolveDraft(const std::string &model,
+                                          const std::string &draft,
+                                          const CompileOptions &options) {
+  DraftedPlans plans = {options, options};
+  plans.ofDraft.featureLayers.clear();
+  std::optional<DraftHead> head;
+  if (namesPlan(draft)) {
+    LLAMAC_ASSIGN_OR_RETURN(const auto reader,
+                            PlanReader::open(draft, {.verify = false}));
+    head = fromPlan(*reader->plan().config).head;
+  } else {
+    LLAMAC_ASSIGN_OR_RETURN(const bool isHead, isDraftHead(draft));
+    if (!isHead)
+      return plans;
+    if (namesPlan(model))
+      return usageError(
+          absl::StrCat("--draft ", draft,
+                       ": expected the model's directory or file to run, "
+                       "as an EAGLE-3 head is compiled for it, got ",
+                       model, ", a plan; or compile the head: llamac compile ",
+                       draft, " --head-of MODEL -o head.plan"));
+    plans.ofDraft.headOf = model;
+    // The features are whole on the first rank, and the head is small.
+    plans.ofDraft.ranks = 1;
+    plans.ofDraft.reproducibleRanks = false;
+    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                            openConfig(draft, {.headOf = model}));
+    head = checkpoint.config.head;
+  }
+  if (head && plans.ofModel.featureLayers.empty())
+    plans.ofModel.featureLayers = head->layers;
+  return plans;
 }
 
 } // namespace llamac

@@ -52,6 +52,18 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);
 
+/// The options to compile a model and its draft with.
+struct DraftedPlans {
+  CompileOptions ofModel, ofDraft;
+};
+
+/// The options, of `options`, with which `draft`, a plan or a model, drafts for
+/// `model`, likewise: a head reads features that the model then gives. Usage
+/// error for a head that is to be compiled for a plan.
+absl::StatusOr<DraftedPlans> resolveDraft(const std::string &model,
+                                          const std::string &draft,
+                                          const CompileOptions &options);
+
 } // namespace llamac
 
 #endif // LLAMAC_COMPILER_DRIVER_PLANCACHE_H

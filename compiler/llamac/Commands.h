@@ -47,6 +47,7 @@ absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path);
 struct CompileFlags {
   CompileOptions options;
   std::string isa;                    ///< Levels, comma separated.
+  std::string featureLayers;          ///< Numbers, comma separated.
   std::vector<std::string> overrides; ///< NAME=FILE each.
   bool referenceWeights = false;
   bool quiet = false;

@@ -22,6 +22,7 @@
 #include "tools/CommandTree.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -101,6 +102,10 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                             "cpu, f32 or, on cuda, fp8"),
        "kv")
       ->check(suggestedValues("f16, bf16, f32, q8_0, fp8"));
+  keep(compiling.add("--feature-layers", featureLayers, "LAYERS",
+                     "Layers whose inputs steps also give, comma separated, "
+                     "for an EAGLE-3 head that reads them (default: none)"),
+       "features");
   keep(compiling.add("--tune-cpu", options.tuneCpu, "CPU",
                      "On cpu: CPU to tune for; results are unchanged: " +
                          processorNames() +
@@ -278,6 +283,13 @@ absl::StatusOr<CompileOptions> CompileFlags::parse() const {
     }
     parsed.isaLevels.push_back(*level);
   }
+  for (absl::string_view layer :
+       absl::StrSplit(featureLayers, ',', absl::SkipEmpty()))
+    if (int64_t number = 0; absl::SimpleAtoi(layer, &number))
+      parsed.featureLayers.push_back(number);
+    else
+      return usageError(absl::StrCat(
+          "--feature-layers: expected numbers of layers, got ", layer));
   for (const std::string &flag : overrides) {
     LLAMAC_ASSIGN_OR_RETURN(KernelOverride kernel, readOverride(flag));
     parsed.overrides.push_back(std::move(kernel));
@@ -366,9 +378,10 @@ struct CompileCommand {
   absl::StatusOr<Checkpoint> open(Phase last) const {
     const bool isConfig = std::filesystem::path(model).extension() == ".json";
     const bool needsWeights = last == Phase::Plan && flags.options.hasWeights;
+    const OpenOptions opening = {.headOf = flags.options.headOf};
     return !flags.options.hasWeights || (isConfig && !needsWeights)
-               ? openConfig(model)
-               : openCheckpoint(model);
+               ? openConfig(model, opening)
+               : openCheckpoint(model, opening);
   }
 
   absl::Status writeText(Compilation &compilation, Phase last) const {
@@ -433,6 +446,9 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
            "Instruction-set levels to compile for, comma separated (default: "
            "the host's)")
       ->check(suggestedValues(isaLevelNames()));
+  compiling.add("--head-of", flags.options.headOf, "MODEL",
+                "The model that MODEL, an EAGLE-3 head, drafts for; it has to "
+                "be compiled with the --feature-layers that the head reads");
   compiling.addFlag("!--no-weights", flags.options.hasWeights,
                     "A small plan for --random-weights alone: the "
                     "configuration decides all shapes");

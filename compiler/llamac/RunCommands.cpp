@@ -60,16 +60,21 @@ LoadedModel ModelCommand::load() const {
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
   options.gpuIndex = runtime.gpuIndex;
+  DraftedPlans drafted = {options, options};
+  if (!runtime.draft.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(drafted,
+                            resolveDraft(model, runtime.draft, options));
+  }
   static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
-                            resolvePlan(model, options, runtime.quiet));
+                            resolvePlan(model, drafted.ofModel, runtime.quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
     if (!runtime.draft.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(
           const ResolvedPlan draft,
-          resolvePlan(runtime.draft, options, runtime.quiet));
+          resolvePlan(runtime.draft, drafted.ofDraft, runtime.quiet));
       loading.draft = draft.path;
     }
     loading.devices = allDevices();

@@ -18,9 +18,10 @@ using namespace mlir;
 
 namespace llamac::reference {
 
-/// Whether `type` gives logits and caches, and perhaps tokens.
+/// Whether `type` gives logits and caches, and perhaps features and tokens.
 static bool givesLogits(FunctionType type) {
-  if (type.getNumResults() < 2 || !isa<llama::KVType>(type.getResult(1)))
+  if (type.getNumResults() < 2 ||
+      llvm::none_of(type.getResults(), llvm::IsaPred<llama::KVType>))
     return false;
   auto logits = dyn_cast<RankedTensorType>(type.getResult(0));
   return logits && logits.getRank() == 2 && !logits.isDynamicDim(1) &&

@@ -66,6 +66,8 @@ static absl::Span<const int32_t> indicesOf(StepRole role,
   case StepRole::KV:
   case StepRole::SamplingParams:
   case StepRole::Rank:
+  case StepRole::Features:
+  case StepRole::HeadState:
     break;
   }
   llvm_unreachable("not indices");
@@ -79,6 +81,12 @@ std::vector<ValuePtr> stepArguments(func::FuncOp step, const StepInputs &inputs,
     const llama::StepRoleAttr role = llama::roleOf(argument);
     if (const auto layer = role.getLayer()) {
       arguments.push_back(std::move(caches[*layer]));
+      continue;
+    }
+    if (auto matrix = dyn_cast<RankedTensorType>(argument.getType());
+        matrix.getElementType().isF32()) {
+      arguments.push_back(std::make_shared<Value>(
+          Tensor({std::ssize(inputs.tokens), matrix.getDimSize(1)})));
       continue;
     }
     Indices values(inputs.tokens.size() * samplingParamWords);

@@ -36,7 +36,7 @@ std::vector<ValuePtr> emptyCaches(mlir::func::FuncOp step);
 std::vector<ValuePtr> cachesOf(absl::Span<const ValuePtr> results);
 
 /// The arguments of `step` on `rank`. Sampling params are zero, which stands
-/// for argmax.
+/// for argmax; so are the features and the state of a draft head.
 std::vector<ValuePtr> stepArguments(mlir::func::FuncOp step,
                                     const StepInputs &inputs,
                                     std::vector<ValuePtr> caches,

@@ -413,6 +413,40 @@ Scheduler::Batch Scheduler::chooseRows(bool mayDraft) {
   return batch;
 }
 
+/// Runs `batch`, with the features that drafts read.
+absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
+Scheduler::sample(Batch &batch) {
+  batch.features.resize(batch.items.size());
+  batch.lengths.clear();
+  for (size_t i = 0; i < batch.items.size(); ++i) {
+    SampledTokens &item = batch.items[i];
+    batch.lengths.push_back(item.sequence->length());
+    const int64_t width =
+        speculator.featureDim(batch.jobs[i]->asked->request.speculative);
+    if (width == 0)
+      continue;
+    batch.features[i].resize(item.tokens.size() * static_cast<size_t>(width));
+    item.features = batch.features[i].data();
+  }
+  return engine->sample(batch.items);
+}
+
+/// Gives drafts what they read of a step that has run.
+void Scheduler::readFeatures(const Batch &batch) {
+  for (size_t i = 0; i < batch.jobs.size(); ++i) {
+    if (batch.features[i].empty())
+      continue;
+    Job &job = *batch.jobs[i];
+    const int64_t ran = job.sequence->length() - batch.lengths[i];
+    const size_t width =
+        batch.features[i].size() / batch.items[i].tokens.size();
+    speculator.readFeatures(
+        job.drafts, job.tokens, batch.lengths[i],
+        absl::MakeConstSpan(batch.features[i])
+            .first(width * static_cast<size_t>(std::max<int64_t>(ran, 0))));
+  }
+}
+
 void Scheduler::countStep(int64_t rows) {
   ++total.steps;
   total.rows += rows;
@@ -451,7 +485,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
                             seconds / static_cast<double>(steps));
     return;
   }
-  auto sampled = engine->sample(batch.items);
+  auto sampled = sample(batch);
   while (exitCode(sampled.status()) == ExitCode::Memory &&
          (batch.hasDrafts || running.size() > 1)) {
     dropFailedStep();
@@ -459,8 +493,10 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
     if (!batch.hasDrafts)
       preemptLast();
     batch = chooseRows(/*mayDraft=*/false);
-    sampled = engine->sample(batch.items);
+    sampled = sample(batch);
   }
+  if (sampled.ok())
+    readFeatures(batch);
   // Before anybody is told a token that was computed from what is not there.
   const absl::Status files = model().checkFiles();
   if (!files.ok())
@@ -502,7 +538,9 @@ bool Scheduler::runQueued(Batch &batch,
     steps = 8;
   std::vector<DecodeItem> items;
   for (Job *job : batch.jobs) {
-    if (job->pending() != 1)
+    // Steps in flight give no features.
+    if (job->pending() != 1 ||
+        speculator.featureDim(job->asked->request.speculative) != 0)
       return false;
     items.push_back({&*job->sequence, job->tokens.back(), &job->sampler});
     steps = std::min(steps, job->most - job->sequence->length());

@@ -162,6 +162,9 @@ private:
     std::vector<SampledTokens> items; ///< One for each job.
     int64_t decodeRows = 0, promptRows = 0;
     bool hasDrafts = false;
+    /// What drafts read of each item, and the length of its sequence before.
+    std::vector<std::vector<float>> features = {};
+    std::vector<int64_t> lengths = {};
   };
 
   /// An answer that found no room, and Engine::releases() when that was so.
@@ -187,6 +190,8 @@ private:
   DraftedAnswer draftedAnswer(Job &job) const;
   void addDrafts(Batch &batch);
   Batch chooseRows(bool mayDraft = true);
+  absl::StatusOr<std::vector<absl::StatusOr<int32_t>>> sample(Batch &batch);
+  void readFeatures(const Batch &batch);
   void countStep(int64_t rows);
   bool isLost(const absl::Status &status) const;
   void lose(const absl::Status &status);

@@ -11,6 +11,9 @@
 // draws with the random numbers that the answer's own tokens take, so that two
 // models that agree draw the same.
 //
+// It is a model of its own (SmallModel), or a head that reads what the answer's
+// model made of each token (EagleHead).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_ENGINE_SPECULATION_DRAFTMODEL_H
@@ -41,13 +44,24 @@ public:
   void release() {
     sequence.reset();
     tokens.clear();
+    features.clear();
+    rows = 0;
   }
 
 private:
   friend class DraftModel;
+  friend class SmallModel;
+  friend class EagleHead;
   std::optional<Sequence> sequence;
-  std::vector<int32_t> tokens; ///< The tokens that the sequence has seen.
   Acceptance known;
+  std::vector<int32_t> tokens; ///< Of a small model: tokens that the sequence
+                               ///< has seen.
+  // Of a head, whose row of the token at position i + 1 reads the features of
+  // position i:
+  int64_t first = 0;           ///< The position of the first row's features.
+  int64_t rows = 0;            ///< Rows that were run with features.
+  std::vector<float> features; ///< Those of the rows that follow.
+  std::vector<float> state;    ///< What the last row made, for a drafted token.
 };
 
 /// An answer that wants a draft.
@@ -61,6 +75,8 @@ struct DraftWanted {
 /// A model and the memory for its sequences; used by one thread at a time.
 class DraftModel {
 public:
+  virtual ~DraftModel() = default;
+
   /// Errors: those of Engine::create().
   static absl::StatusOr<std::unique_ptr<DraftModel>>
   create(std::shared_ptr<const Model> model);
@@ -74,13 +90,50 @@ public:
   /// was run.
   double stepSeconds() const { return seconds; }
 
-private:
+  /// The features that read() wants of each token; 0: none.
+  int64_t featureDim() const {
+    const auto &head = engine->model().config().head;
+    return head ? head->featureDim() : 0;
+  }
+
+  /// Takes what the answer's model made of the tokens from `position` on of its
+  /// sequence, featureDim() numbers each; `tokens` are those of the answer that
+  /// are known. Errors: those of Engine::step().
+  virtual absl::Status read(Drafter & /*drafter*/,
+                            absl::Span<const int32_t> /*tokens*/,
+                            int64_t /*position*/,
+                            absl::Span<const float> /*features*/) {
+    return absl::OkStatus();
+  }
+
+protected:
   explicit DraftModel(std::unique_ptr<Engine> engine)
       : engine(std::move(engine)) {}
 
-  absl::Status catchUp(const DraftWanted &wanted);
+  /// Tokens that the sequence of an answer runs next, and what chooses the
+  /// token behind them; null for a part, behind which there is more.
+  struct NextTokens {
+    Drafter *drafter;
+    absl::Span<const int32_t> tokens;
+    Sampler *sampler;
+  };
+
+  /// Tokens that a step of drafts runs at most of an answer, as others wait for
+  /// it: until all are run, a long prompt has no draft.
+  static constexpr size_t mostPromptRows = 512;
+
+  /// Drops what the answer does not go on from, and gives those of its tokens
+  /// that are to be run first; none where there can be no draft.
+  virtual absl::StatusOr<absl::Span<const int32_t>>
+  catchUp(const DraftWanted &wanted) = 0;
+
+  /// Runs a step, and gives the tokens chosen, -1 where there is no sampler.
+  virtual absl::StatusOr<std::vector<absl::StatusOr<int32_t>>>
+  run(absl::Span<const NextTokens> batch) = 0;
 
   std::unique_ptr<Engine> engine;
+
+private:
   double seconds = 0;
 };
 

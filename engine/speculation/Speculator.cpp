@@ -180,6 +180,20 @@ Speculator::draft(absl::Span<const DraftedAnswer> answers, int64_t rows,
   return tokens;
 }
 
+void Speculator::readFeatures(AnswerDrafts &drafts,
+                              absl::Span<const int32_t> tokens,
+                              int64_t position,
+                              absl::Span<const float> features) {
+  if (!hasModel)
+    return;
+  const double start = steadySeconds();
+  const absl::Status status =
+      model->read(drafts.drafter, tokens, position, features);
+  if (!status.ok())
+    leaveOutModel(status);
+  seconds += steadySeconds() - start;
+}
+
 void Speculator::record(AnswerDrafts &drafts, int64_t drafted,
                         int64_t accepted) {
   if (drafts.isOfModel)

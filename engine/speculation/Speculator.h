@@ -69,6 +69,17 @@ public:
   bool wantsDraft(const DraftedAnswer &answer, int64_t rows,
                   int64_t mostRows) const;
 
+  /// Numbers of each token that an answer that asks for `asked` has to
+  /// readFeatures() of; 0: none.
+  int64_t featureDim(int asked) const {
+    return hasModel && isOn(asked) ? model->featureDim() : 0;
+  }
+
+  /// Takes what the answer's model made of the tokens from `position` on;
+  /// `tokens` are those of the answer that are known.
+  void readFeatures(AnswerDrafts &drafts, absl::Span<const int32_t> tokens,
+                    int64_t position, absl::Span<const float> features);
+
   /// Learns from a draft of `drafted` tokens, of which `accepted` were.
   void record(AnswerDrafts &drafts, int64_t drafted, int64_t accepted);
 
@@ -79,7 +90,7 @@ public:
   /// Whether drafts wait for the time of a step of `rows` rows.
   bool needsCostOf(int64_t rows) const { return costs.seconds(rows) == 0; }
 
-  /// Seconds that draft() took, in all.
+  /// Seconds that draft() and readFeatures() took, in all.
   double draftSeconds() const { return seconds; }
 
 private:

@@ -32,6 +32,8 @@ struct Engine::Row {
   SamplingParams params; ///< For the token that follows an output row.
   size_t item;           ///< The number of its item in the batch.
   int64_t index;         ///< In the item's tokens.
+  HeadRows head;         ///< The row's own.
+  float *features;       ///< Null where they are not wanted.
 };
 
 /// The token that is sampled behind an item, whose rows come in order.
@@ -401,11 +403,14 @@ Engine::sample(absl::Span<const SampledTokens> batch) {
   std::vector<SequenceTokens> items;
   items.reserve(batch.size());
   for (const SampledTokens &item : batch)
-    items.push_back({item.sequence, item.tokens,
+    items.push_back({item.sequence,
+                     item.tokens,
                      !item.sampler        ? OutputRows::None
                      : item.isSpeculative ? OutputRows::All
                                           : OutputRows::Last,
-                     item.kind});
+                     item.kind,
+                     {},
+                     item.features});
   // A batch that is refused or fails takes no random number.
   LLAMAC_RETURN_IF_ERROR(admit(items));
   std::vector<SamplingParams> params;
@@ -464,6 +469,11 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
   const int64_t most = programsOfPlan.back()->maxRows;
   const int64_t mostOfPrompts = programsOfPlan[promptProgram()]->maxRows;
   std::vector<Row> rows;
+  const auto of = [](auto *numbers, int64_t row, int64_t width) {
+    return numbers ? numbers + row * width : nullptr;
+  };
+  const ModelConfig &config = shared->config();
+  const int64_t headFeatures = config.head ? config.head->featureDim() : 0;
   size_t outputsBefore = 0; // Output rows of all items so far.
   int64_t outputs = 0;
   RowKind kind = RowKind::Decode; // Prompt where some of `rows` are.
@@ -492,11 +502,17 @@ absl::Status Engine::runBatch(absl::Span<const SequenceTokens> batch,
       // A single row is what decode has, unless bits shall be those of prompts.
       if (next.kind == RowKind::Prompt && (count > 1 || !mixesKinds()))
         kind = RowKind::Prompt;
-      rows.push_back({next.sequence, next.tokens[i],
-                      first + static_cast<int32_t>(i), isOutput,
+      rows.push_back({next.sequence,
+                      next.tokens[i],
+                      first + static_cast<int32_t>(i),
+                      isOutput,
                       isOutput && !params.empty() ? params[outputsBefore]
                                                   : SamplingParams(),
-                      item, i});
+                      item,
+                      i,
+                      {of(next.head.features, i, headFeatures),
+                       of(next.head.state, i, config.dim)},
+                      of(next.features, i, shared->featureDim())});
       outputs += isOutput;
       outputsBefore += isOutput;
     }
@@ -513,6 +529,7 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     if (i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence)
       LLAMAC_RETURN_IF_ERROR(reserve(*rows[i].sequence, rows[i].position + 1));
   fillRows(rows);
+  fillHeadRows(rows);
   for (const Row &row : rows)
     row.sequence->written =
         std::max<int64_t>(row.sequence->written, row.position + 1);
@@ -535,6 +552,8 @@ absl::Status Engine::runChunk(absl::Span<const Row> rows, int64_t outputs,
     secondsInPrograms += steadySeconds() - start;
     for (const Row &row : rows)
       row.sequence->tokens = row.position + 1;
+    if (first == 0)
+      LLAMAC_RETURN_IF_ERROR(takeFeatures(rows, program));
     LLAMAC_RETURN_IF_ERROR(callback(rows.subspan(first, end - first), program));
     first = end;
   }
@@ -583,6 +602,54 @@ void Engine::fillRows(absl::Span<const Row> rows) {
     positions[i] = rows[i].position;
     sequences[i] = rows[i].sequence->slot;
   }
+}
+
+/// Gives a draft head's rows what they read beside their tokens.
+void Engine::fillHeadRows(absl::Span<const Row> rows) {
+  using schema::InputRole;
+  const ModelConfig &config = shared->config();
+  if (!config.head)
+    return;
+  const auto fill = [&](InputRole role, int64_t width,
+                        const float *HeadRows::*numbers) {
+    float *to = memory->inputs()
+                    .rows<float>(role, rows.size() * static_cast<size_t>(width))
+                    .data();
+    for (const Row &row : rows) {
+      if (const float *from = row.head.*numbers)
+        std::copy_n(from, width, to);
+      else
+        std::fill_n(to, width, 0.0F);
+      to += width;
+    }
+  };
+  fill(InputRole::Features, config.head->featureDim(), &HeadRows::features);
+  fill(InputRole::HeadState, config.dim, &HeadRows::state);
+}
+
+/// Gives the rows that want them their features.
+absl::Status Engine::takeFeatures(absl::Span<const Row> rows, size_t program) {
+  const auto wants = [](const Row &row) { return row.features != nullptr; };
+  const auto first = std::ranges::find_if(rows, wants);
+  if (first == rows.end())
+    return absl::OkStatus();
+  const absl::Span<const Row> wanting =
+      rows.subspan(static_cast<size_t>(first - rows.begin()));
+  const auto dim = static_cast<size_t>(shared->config().dim);
+  const uint64_t rowBytes = dim * sizeof(float);
+  const auto skipped = static_cast<uint64_t>(first - rows.begin());
+  const auto &places = shared->plan().programs[program]->features;
+  for (size_t layer = 0; layer < places.size(); ++layer) {
+    LLAMAC_ASSIGN_OR_RETURN(
+        const absl::Span<const uint8_t> bytes,
+        memory->readArena(places[layer] + skipped * rowBytes,
+                          wanting.size() * rowBytes, resultStaging));
+    const auto *numbers = reinterpret_cast<const float *>(bytes.data());
+    for (size_t i = 0; i < wanting.size(); ++i)
+      if (wants(wanting[i]))
+        std::copy_n(numbers + i * dim, dim, wanting[i].features + layer * dim);
+  }
+  return absl::OkStatus();
 }
 
 /// Makes those of `rows` from `first` on that are outputs, `count` of them, the
@@ -688,9 +755,14 @@ absl::Status Engine::sampleOnHost(absl::Span<const Row> rows, size_t program,
 
 absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
                                 LogitsCallback callback) {
-  const auto vocab = static_cast<uint64_t>(shared->config().vocabSize);
-  const uint64_t rowBytes = vocab * sizeof(float);
-  uint64_t offset = shared->plan().programs[program]->logitsOffset;
+  const ModelConfig &config = shared->config();
+  const auto count = static_cast<uint64_t>(config.logitsSize());
+  const uint64_t rowBytes = count * sizeof(float);
+  const uint64_t stateBytes =
+      config.head ? static_cast<uint64_t>(config.dim) * sizeof(float) : 0;
+  const schema::ProgramT &plan = *shared->plan().programs[program];
+  uint64_t offset = plan.logitsOffset;
+  uint64_t stateOffset = config.head ? plan.features.front() : 0;
   for (const Row &row : rows) {
     if (!row.isOutput)
       continue;
@@ -698,9 +770,20 @@ absl::Status Engine::giveLogits(absl::Span<const Row> rows, size_t program,
                             memory->readArena(offset, rowBytes, resultStaging));
     offset += rowBytes;
     const absl::Span<const float> logits(
-        reinterpret_cast<const float *>(bytes.data()), vocab);
+        reinterpret_cast<const float *>(bytes.data()), count);
     LLAMAC_RETURN_IF_ERROR(checkLogits(logits, row.position));
-    LLAMAC_RETURN_IF_ERROR(callback({row.item, row.index, logits}));
+    absl::Span<const uint8_t> state;
+    if (config.head) {
+      LLAMAC_ASSIGN_OR_RETURN(
+          state, memory->readArena(stateOffset, stateBytes, stateStaging));
+      stateOffset += stateBytes;
+    }
+    LLAMAC_RETURN_IF_ERROR(
+        callback({row.item,
+                  row.index,
+                  logits,
+                  {reinterpret_cast<const float *>(state.data()),
+                   state.size() / sizeof(float)}}));
   }
   return absl::OkStatus();
 }

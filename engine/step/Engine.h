@@ -84,12 +84,22 @@ private:
 /// The tokens given to a step whose logits are computed.
 enum class OutputRows { None, Last, All };
 
+/// What the rows of a draft head (DraftHead) are given beside their tokens;
+/// zeros for null.
+struct HeadRows {
+  const float *features = nullptr; ///< featureDim() for each token.
+  const float *state = nullptr;    ///< dim for each token.
+};
+
 /// The next tokens of one sequence.
 struct SequenceTokens {
   Sequence *sequence;
   absl::Span<const int32_t> tokens; ///< At least one.
   OutputRows outputs = OutputRows::Last;
   RowKind kind = RowKind::Prompt;
+  HeadRows head = {};        ///< Of a draft head.
+  float *features = nullptr; ///< Gets Model::featureDim() numbers for each
+                             ///< token, where it is not null.
 };
 
 /// Tokens of a step whose `sampler` samples the one that follows the last; null
@@ -101,6 +111,7 @@ struct SampledTokens {
   RowKind kind = RowKind::Prompt;
   /// Whether all tokens but the first are drafts of what will be sampled.
   bool isSpeculative = false;
+  float *features = nullptr; ///< See SequenceTokens.
 };
 
 /// A sequence, and the tokens it is to hold.
@@ -125,11 +136,13 @@ using TokenCallback =
 enum class StepsAhead { Undone, Given };
 
 /// The logits that follow token number `token` of item number `item` of the
-/// batch; `values` has vocabSize of them, valid during the call.
+/// batch; `values` has logitsSize() of them, valid during the call.
 struct LogitsRow {
   size_t item;
   int64_t token;
   absl::Span<const float> values;
+  /// Of a draft head: dim numbers, for the head_state of the next token.
+  absl::Span<const float> state = {};
 };
 using LogitsCallback = absl::FunctionRef<absl::Status(const LogitsRow &)>;
 
@@ -301,6 +314,8 @@ private:
                         absl::FunctionRef<void()> meanwhile,
                         ChunkCallback callback);
   void fillRows(absl::Span<const Row> rows);
+  void fillHeadRows(absl::Span<const Row> rows);
+  absl::Status takeFeatures(absl::Span<const Row> rows, size_t program);
   void fillOutputs(absl::Span<const Row> rows, size_t first, int64_t count,
                    bool samples);
   absl::Status runTimed(absl::Span<const Row> rows, size_t program,
@@ -327,6 +342,7 @@ private:
   std::unique_ptr<PlanMemory> memory;
   double secondsInPrograms = 0;
   std::vector<uint8_t> resultStaging;
+  std::vector<uint8_t> stateStaging;
   /// Last, so that it is destroyed before what it works on. Null where the
   /// device has none.
   std::unique_ptr<StepQueue> queue;

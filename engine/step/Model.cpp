@@ -19,6 +19,7 @@
 #include "runtime/tuned/TunedPlan.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <utility>
@@ -50,6 +51,33 @@ static bool haveOneTokenizer(const PlanReader &one, const PlanReader &other) {
   return one.bytes(first->section) == other.bytes(second->section);
 }
 
+/// Usage error unless this model gives the head at `path` what it reads.
+absl::Status Model::checkHead(absl::string_view path) const {
+  const ModelConfig &of = draftModel->config();
+  const DraftHead &head = *of.head;
+  const auto refused = [&](auto... parts) {
+    return usageError(absl::StrCat("--draft ", path, ": ", parts...));
+  };
+  if (of.vocabSize != config().vocabSize || head.targetDim != config().dim)
+    return refused("expected a head of ", this->path(), ", of width ",
+                   config().dim, " and ", config().vocabSize,
+                   " tokens, got one of a model of width ", head.targetDim,
+                   " and ", of.vocabSize, " tokens");
+  if (plan().featureLayers != head.layers)
+    return refused("expected ", this->path(), " to give the inputs of layers ",
+                   absl::StrJoin(head.layers, ","), ", got ",
+                   plan().featureLayers.empty()
+                       ? "none"
+                       : absl::StrJoin(plan().featureLayers, ","),
+                   "; compile the model with --feature-layers ",
+                   absl::StrJoin(head.layers, ","));
+  if (draftModel->context() < context())
+    return refused("expected a context of at least ", context(), " tokens, as ",
+                   this->path(), " has, got ", draftModel->context(),
+                   "; compile it with -c ", context());
+  return absl::OkStatus();
+}
+
 /// Loads the draft model that `options` name, and checks that it fits.
 absl::Status Model::loadDraft(const ModelOptions &options) {
   const auto refused = [&](auto... parts) {
@@ -59,10 +87,13 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
     return refused("expected one process, got several; leave out mpirun");
   ModelOptions loading = options;
   loading.draft.clear();
+  loading.isDraft = true;
   loading.sequences = plan().kv->maxSequences;
   loading.fillsGpu = loading.sharesPages = false;
   LLAMAC_ASSIGN_OR_RETURN(draftModel, load(options.draft, loading));
   const Model &draft = *draftModel;
+  if (draft.config().head)
+    return checkHead(options.draft);
   if (draft.config().vocabSize != config().vocabSize ||
       !haveOneTokenizer(*draft.planReader(), *planReader()))
     return refused("expected the tokenizer of ", path(),
@@ -154,6 +185,12 @@ Model::load(absl::string_view path, const ModelOptions &options) {
         " ranks: expected llamac-run as what mpirun starts, got another "
         "program; start it without mpirun to run all ranks in one process"));
   const ModelConfig config = fromPlan(*reader->plan().config);
+  if (config.head && !options.isDraft)
+    return usageError(absl::StrCat(
+        path,
+        ": expected the plan of a model, got that of a draft head, which "
+        "only drafts for its model: run that one with --draft ",
+        path));
   warnOfLongContext(reader->plan().context, config.maxContext);
   const double planSeconds = lap();
   LLAMAC_ASSIGN_OR_RETURN(LoadedPlan started,

@@ -62,6 +62,12 @@ public:
   /// texts mean equal bits.
   std::string identity() const;
 
+  /// Numbers that a step can give of each token for a draft head (DraftHead);
+  /// 0: none.
+  int64_t featureDim() const {
+    return std::ssize(plan().featureLayers) * modelConfig.dim;
+  }
+
   /// The longest sequence, prompt and answer together, in tokens.
   int64_t context() const { return plan().context; }
 
@@ -125,6 +131,7 @@ private:
   void loadTuned(const VariantCompiler *compiler);
   absl::Status leaveOutUnfit();
   absl::Status loadDraft(const ModelOptions &options);
+  absl::Status checkHead(absl::string_view path) const;
 
   // Both without the programs that the device cannot run.
   LoadedPlan onDevices;

@@ -18,6 +18,7 @@
 #include "frontends/Families.h"
 #include "frontends/Files.h"
 #include "frontends/WeightTable.h"
+#include "frontends/huggingface/EagleHead.h"
 #include "frontends/huggingface/Quantization.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -360,7 +361,7 @@ readHuggingFaceWeights(const std::string &directory, const ModelFamily &family,
   for (const std::string &name : names)
     LLAMAC_RETURN_IF_ERROR(
         addTensorFile(joinPath(directory, name),
-                      quantization ? readQuantizedSafetensors : readSafetensors,
+                      quantization ? readPackedSafetensors : readSafetensors,
                       checkpoint.weights, whole[0]));
   if (hasIndex)
     LLAMAC_RETURN_IF_ERROR(checkIndex(index, whole[0]));
@@ -381,12 +382,17 @@ readHuggingFaceWeights(const std::string &directory, const ModelFamily &family,
 
 absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                                        const std::string &configPath,
+                                       const OpenOptions &options,
                                        bool withWeights,
                                        Checkpoint &checkpoint) {
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
                           readConfigFile(configPath, checkpoint));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
-  LLAMAC_ASSIGN_OR_RETURN(const ModelFamily *family, readFamily(root));
+  const bool isHead = isEagleHead(root);
+  const ModelFamily *family = findFamily(&ModelFamily::modelType, "llama");
+  if (!isHead) {
+    LLAMAC_ASSIGN_OR_RETURN(family, readFamily(root));
+  }
   checkpoint.family = family;
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<Quantization> quantization,
                           readQuantization(root, directory, checkpoint));
@@ -394,6 +400,12 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
     LLAMAC_RETURN_IF_ERROR(read(root, *family, checkpoint.config));
     LLAMAC_RETURN_IF_ERROR(withContext(validateModelConfig(checkpoint.config),
                                        absl::StrCat(configPath, ":0")));
+  }
+  if (isHead) {
+    LLAMAC_RETURN_IF_ERROR(readEagleConfig(root, options, checkpoint));
+    // It has the tokenizer of its model.
+    return withWeights ? readEagleWeights(directory, options, checkpoint)
+                       : absl::OkStatus();
   }
   if (quantization && !withWeights)
     printWarning(absl::StrCat(

@@ -39,7 +39,7 @@ static constexpr size_t maxSafetensorsRank = 8;
 
 namespace {
 
-/// A dtype of elements that only quantised matrices are made of.
+/// A dtype of elements that are of no DataType.
 struct PackedType {
   absl::string_view name;
   uint64_t bytes;
@@ -47,16 +47,22 @@ struct PackedType {
 
 } // namespace
 
-static constexpr PackedType packedTypes[] = {{"I8", 1},      {"U8", 1},
-                                             {"I32", 4},     {"I64", 8},
-                                             {"F8_E4M3", 1}, {"F8_E8M0", 1}};
+static constexpr PackedType packedTypes[] = {
+    {"I8", 1},   {"U8", 1},      {"I32", 4},    {"I64", 8},
+    {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
+
+uint64_t packedElementBytes(absl::string_view packedType) {
+  const auto *found =
+      std::ranges::find(packedTypes, packedType, &PackedType::name);
+  return found == std::end(packedTypes) ? 0 : found->bytes;
+}
 
 // The tensor `name` that `entry`, at `offset` in the file, describes; data
 // starts at `dataStart`.
 static absl::StatusOr<StoredTensor>
 readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
           const std::string &name, const nlohmann::json &entry,
-          bool isQuantized) {
+          bool takesPacked) {
   const auto fail = [&](absl::string_view key, const absl::AlphaNum &expected,
                         const absl::AlphaNum &got) {
     return malformed(file.path(), offset,
@@ -85,7 +91,7 @@ readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
     tensor.type = DataType::F16;
   else if (dtype == "BF16")
     tensor.type = DataType::BF16;
-  else if (isQuantized && packed != std::end(packedTypes))
+  else if (takesPacked && packed != std::end(packedTypes))
     tensor.packedType = dtype;
   else
     return unsupportedError(
@@ -133,7 +139,7 @@ readEntry(const MappedFile &file, uint64_t dataStart, uint64_t offset,
 }
 
 static absl::StatusOr<std::vector<StoredTensor>>
-readTensors(const MappedFile &file, bool isQuantized) {
+readTensors(const MappedFile &file, bool takesPacked) {
   const std::string &path = file.path();
   ByteCursor cursor(path, file.span());
   LLAMAC_ASSIGN_OR_RETURN(const uint64_t headerBytes,
@@ -169,7 +175,7 @@ readTensors(const MappedFile &file, bool isQuantized) {
     }
     LLAMAC_ASSIGN_OR_RETURN(
         StoredTensor tensor,
-        readEntry(file, dataStart, offset, name, entry, isQuantized));
+        readEntry(file, dataStart, offset, name, entry, takesPacked));
     tensors.push_back(std::move(tensor));
   }
 
@@ -198,12 +204,12 @@ readTensors(const MappedFile &file, bool isQuantized) {
 
 absl::StatusOr<std::vector<StoredTensor>>
 readSafetensors(const MappedFile &file) {
-  return readTensors(file, /*isQuantized=*/false);
+  return readTensors(file, /*takesPacked=*/false);
 }
 
 absl::StatusOr<std::vector<StoredTensor>>
-readQuantizedSafetensors(const MappedFile &file) {
-  return readTensors(file, /*isQuantized=*/true);
+readPackedSafetensors(const MappedFile &file) {
+  return readTensors(file, /*takesPacked=*/true);
 }
 
 //===----------------------------------------------------------------------===//

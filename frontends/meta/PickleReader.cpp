@@ -68,6 +68,7 @@ struct GlobalRow {
   absl::string_view name;
   GlobalName global;
   std::optional<DataType> storage = {};
+  absl::string_view packedType = {}; ///< As StoredTensor has it.
 };
 
 constexpr GlobalRow globals[] = {
@@ -77,6 +78,8 @@ constexpr GlobalRow globals[] = {
     {"torch", "BFloat16Storage", GlobalName::Storage, DataType::BF16},
     {"torch", "HalfStorage", GlobalName::Storage, DataType::F16},
     {"torch", "FloatStorage", GlobalName::Storage, DataType::F32},
+    {"torch", "LongStorage", GlobalName::Storage, DataType::F32, "I64"},
+    {"torch", "BoolStorage", GlobalName::Storage, DataType::F32, "BOOL"},
 };
 
 struct Value {
@@ -91,6 +94,7 @@ struct Value {
 
 struct Storage {
   DataType type;
+  absl::string_view packedType;
   absl::string_view key;
   uint64_t elements;
 };
@@ -100,8 +104,9 @@ struct Storage {
 class PickleMachine {
 public:
   PickleMachine(absl::string_view file, absl::Span<const uint8_t> bytes,
-                uint64_t base)
-      : file(file), cursor(file, bytes, base), values(1) {}
+                uint64_t base, bool takesPacked)
+      : file(file), cursor(file, bytes, base), takesPacked(takesPacked),
+        values(1) {}
 
   absl::StatusOr<std::vector<PickledTensor>> run() {
     while (running && error.ok()) {
@@ -191,7 +196,8 @@ private:
 
   void pushGlobal(absl::string_view module, absl::string_view name) {
     for (const GlobalRow &row : globals)
-      if (row.module == module && row.name == name)
+      if (row.module == module && row.name == name &&
+          (row.packedType.empty() || takesPacked))
         return push({.kind = ValueKind::Global, .number = &row - globals});
     fail("global",
          "OrderedDict, _rebuild_tensor_v2, _rebuild_parameter or a "
@@ -274,6 +280,7 @@ private:
 
   absl::string_view file;
   ByteCursor cursor;
+  bool takesPacked;
   absl::Status error;
   bool running = true; // Until STOP.
   uint64_t opcodeOffset = 0;
@@ -308,7 +315,8 @@ void PickleMachine::persistentId() {
     return fail("storage class", "a BFloat16, Half or Float storage",
                 quoteForMessage(row.name));
   const uint64_t elements = size(items[4], "storage elements");
-  storages.push_back({*row.storage, values[items[2]].text, elements});
+  storages.push_back(
+      {*row.storage, row.packedType, values[items[2]].text, elements});
   push({.kind = ValueKind::Storage,
         .number = static_cast<int64_t>(storages.size() - 1)});
 }
@@ -324,6 +332,7 @@ void PickleMachine::rebuildTensor(const std::vector<ValueId> &arguments) {
       storages[static_cast<size_t>(values[arguments[0]].number)];
   PickledTensor tensor;
   tensor.type = source.type;
+  tensor.packedType = source.packedType;
   tensor.storage = source.key;
   tensor.storageElements = source.elements;
   tensor.position = opcodeOffset;
@@ -502,12 +511,12 @@ PickleMachine::takeStateDict(const std::vector<ValueId> &items) const {
 
 absl::StatusOr<std::vector<PickledTensor>>
 readPickledStateDict(absl::string_view file, absl::Span<const uint8_t> bytes,
-                     uint64_t base) {
+                     uint64_t base, bool takesPacked) {
   if (bytes.size() > maxPickleBytes)
     return malformed(file, base, "pickle",
                      absl::StrCat("at most ", maxPickleBytes, " bytes"),
                      bytes.size());
-  return PickleMachine(file, bytes, base).run();
+  return PickleMachine(file, bytes, base, takesPacked).run();
 }
 
 } // namespace llamac

@@ -34,21 +34,23 @@ namespace llamac {
 struct PickledTensor {
   absl::string_view name;
   DataType type = DataType::F32;
-  absl::string_view storage;    ///< Key of the storage: entry data/KEY.
-  uint64_t storageElements = 0; ///< Elements of the whole storage.
-  uint64_t firstElement = 0;    ///< Index of the tensor's first element in its
-                                ///< storage.
-  uint64_t elements = 0;        ///< The product of shape.
+  absl::string_view packedType = {}; ///< As StoredTensor has it.
+  absl::string_view storage;         ///< Key of the storage: entry data/KEY.
+  uint64_t storageElements = 0;      ///< Elements of the whole storage.
+  uint64_t firstElement = 0; ///< Index of the tensor's first element in its
+                             ///< storage.
+  uint64_t elements = 0;     ///< The product of shape.
   std::vector<uint64_t> shape;
   uint64_t position = 0; ///< Position of the tensor in the file, for messages.
 };
 
 /// Runs the pickle `bytes`, which lie at `base` in `file`, and returns the
 /// tensors of the state dict it builds, in its order. Extents were checked
-/// against the storage's number of elements.
+/// against the storage's number of elements. Tensors of integers and bools,
+/// which no model has, are an error unless `takesPacked`.
 absl::StatusOr<std::vector<PickledTensor>>
 readPickledStateDict(absl::string_view file, absl::Span<const uint8_t> bytes,
-                     uint64_t base);
+                     uint64_t base, bool takesPacked = false);
 
 } // namespace llamac
 

@@ -56,8 +56,8 @@ static absl::StatusOr<const ZipEntry *> findPickle(const ZipReader &zip) {
   return pickle;
 }
 
-absl::StatusOr<std::vector<StoredTensor>>
-readTorchFile(const MappedFile &file) {
+static absl::StatusOr<std::vector<StoredTensor>>
+readTorchTensors(const MappedFile &file, bool takesPacked) {
   const std::string &path = file.path();
   if (file.size() >= 2 && file.data()[0] == 0x80 && file.data()[1] <= 5)
     return unsupportedError(malformed(path, 0, "format",
@@ -79,8 +79,9 @@ readTorchFile(const MappedFile &file) {
   }
   LLAMAC_ASSIGN_OR_RETURN(absl::Span<const uint8_t> bytes,
                           zip.readChecked(*pickle));
-  LLAMAC_ASSIGN_OR_RETURN(std::vector<PickledTensor> pickled,
-                          readPickledStateDict(path, bytes, pickle->offset));
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::vector<PickledTensor> pickled,
+      readPickledStateDict(path, bytes, pickle->offset, takesPacked));
 
   std::vector<StoredTensor> tensors;
   tensors.reserve(pickled.size());
@@ -91,23 +92,38 @@ readTorchFile(const MappedFile &file) {
                        absl::StrCat("an entry ", root, "data/",
                                     quoteForMessage(from.storage)),
                        "none");
-    const uint64_t elementBytes = dataTypeInfo(from.type).blockBytes;
+    const absl::string_view typeName =
+        from.packedType.empty() ? dataTypeName(from.type) : from.packedType;
+    const uint64_t elementBytes = from.packedType.empty()
+                                      ? dataTypeInfo(from.type).blockBytes
+                                      : packedElementBytes(from.packedType);
     const std::optional<uint64_t> storageBytes =
         checkedMul(from.storageElements, elementBytes);
     if (!storageBytes || *storageBytes != entry->size)
       return malformed(path, from.position, quoteForMessage(from.name),
                        absl::StrCat("a storage of ", from.storageElements, " ",
-                                    dataTypeName(from.type), " elements"),
+                                    typeName, " elements"),
                        absl::StrCat("an entry of ", entry->size, " bytes"));
     StoredTensor tensor;
     tensor.name = std::string(from.name);
     tensor.type = from.type;
+    tensor.packedType = std::string(from.packedType);
     tensor.shape = std::move(from.shape);
     tensor.offset = entry->offset + from.firstElement * elementBytes;
     tensor.size = from.elements * elementBytes;
     tensors.push_back(std::move(tensor));
   }
   return tensors;
+}
+
+absl::StatusOr<std::vector<StoredTensor>>
+readTorchFile(const MappedFile &file) {
+  return readTorchTensors(file, /*takesPacked=*/false);
+}
+
+absl::StatusOr<std::vector<StoredTensor>>
+readPackedTorchFile(const MappedFile &file) {
+  return readTorchTensors(file, /*takesPacked=*/true);
 }
 
 //===----------------------------------------------------------------------===//

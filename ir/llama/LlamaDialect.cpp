@@ -86,6 +86,8 @@ static bool fits(StepRole role, Type type) {
   if (role == StepRole::KV)
     return isa<KVType>(type);
   auto tensor = dyn_cast<RankedTensorType>(type);
+  if (role == StepRole::Features || role == StepRole::HeadState)
+    return tensor && tensor.getElementType().isF32() && tensor.getRank() == 2;
   return tensor && tensor.getElementType().isInteger(32) &&
          tensor.getRank() == (role == StepRole::SamplingParams ? 2 : 1);
 }

@@ -139,7 +139,9 @@ def Llama_StepRole : I32EnumAttr<
      I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
      I32EnumAttrCase<"KV", 4, "kv">,
      I32EnumAttrCase<"SamplingParams", 5, "sampling_params">,
-     I32EnumAttrCase<"Rank", 6, "rank">]> {
+     I32EnumAttrCase<"Rank", 6, "rank">,
+     I32EnumAttrCase<"Features", 7, "features">,
+     I32EnumAttrCase<"HeadState", 8, "head_state">]> {
   let cppNamespace = "::llamac::llama";
   let genSpecializedAttr = 0;
 }
@@ -149,7 +151,9 @@ def Llama_Role : AttrDef<Llama_Dialect, "StepRole"> {
   let summary = "what an argument of a step is";
   let description = [{
     Stands on the arguments of a step's function as `llama.role`; no two of them
-    have the same. A cache is that of a layer, from 0 on without gaps.
+    have the same. A cache is that of a layer, from 0 on without gaps. A draft
+    head alone has `features`, which its target made of the token before a
+    row's, and `head_state`, which the head made of it.
   }];
   let parameters = (ins EnumParameter<Llama_StepRole>:$value,
                         OptionalParameter<"std::optional<int64_t>">:$layer);

@@ -66,7 +66,9 @@ def Plan_InputRole : I32EnumAttr<"InputRole", "An input of every step", [
       I32EnumAttrCase<"LogitsRows", 3, "logits_rows">,
       I32EnumAttrCase<"PageTable", 4, "page_table">,
       I32EnumAttrCase<"SamplingParams", 5, "sampling_params">,
-      I32EnumAttrCase<"Rank", 6, "rank">]> {
+      I32EnumAttrCase<"Rank", 6, "rank">,
+      I32EnumAttrCase<"Features", 7, "features">,
+      I32EnumAttrCase<"HeadState", 8, "head_state">]> {
   let cppNamespace = "::llamac::plan";
 }
 
@@ -312,6 +314,16 @@ def Plan_LaunchOp : Plan_Op<"launch", [
 
 def Plan_LogitsOp : Plan_Op<"logits", [MemoryEffects<[MemRead]>]> {
   let summary = "The memory that holds the step's logits: f32 [logits rows, V]";
+  let arguments = (ins Plan_Memory:$memory);
+  let assemblyFormat = "$memory attr-dict";
+}
+
+def Plan_FeaturesOp : Plan_Op<"features", [MemoryEffects<[MemRead]>]> {
+  let summary = "The memory that holds some of the step's features: f32 [rows, d]";
+  let description = [{
+    Of a model the input of a layer for all rows; of a draft head what its layer
+    makes of the logits rows.
+  }];
   let arguments = (ins Plan_Memory:$memory);
   let assemblyFormat = "$memory attr-dict";
 }

@@ -31,6 +31,13 @@ struct AppendSampling : impl::AppendSamplingBase<AppendSampling> {
                        << type;
       return signalPassFailure();
     }
+    // The tokens of a draft head are not those of its target, for which a
+    // sampler is made: the host samples.
+    if (llvm::any_of(func.getArguments(), [](BlockArgument argument) {
+          const llama::StepRoleAttr role = llama::roleOf(argument);
+          return role && role.getValue() == llama::StepRole::Features;
+        }))
+      return;
     Operation *end = func.getBody().front().getTerminator();
     OpBuilder builder(end);
     const Location loc = NameLoc::get(builder.getStringAttr("tokens"));

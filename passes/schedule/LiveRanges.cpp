@@ -44,7 +44,7 @@ std::vector<LiveRange> liveRanges(plan::ProgramOp program) {
             ranges[index[arg]].maker.getRows() == plan::RowSymbol::Tokens)
           ofLogits.push_back(index[arg]);
       }
-    } else if (isa<plan::LogitsOp, plan::TokensOp>(op)) {
+    } else if (isa<plan::LogitsOp, plan::FeaturesOp, plan::TokensOp>(op)) {
       ++interval;
       if (auto it = index.find(op.getOperand(0)); it != index.end())
         ranges[it->second].last = interval;

@@ -212,6 +212,10 @@ static InputRole inputOf(llama::StepRole role) {
     return InputRole::SamplingParams;
   case llama::StepRole::Rank:
     return InputRole::Rank;
+  case llama::StepRole::Features:
+    return InputRole::Features;
+  case llama::StepRole::HeadState:
+    return InputRole::HeadState;
   case llama::StepRole::KV:
     break;
   }
@@ -373,10 +377,17 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
         !isa<RankedTensorType>(op->getOperand(0).getType()))
       return op->emitError("expected logits as the first result");
     builder.create<plan::LogitsOp>(op->getLoc(), memoryOf(op->getOperand(0)));
-    // Behind the caches come the tokens of a step that samples.
-    for (Value result : op->getOperands().drop_front())
-      if (!isa<llama::KVType>(result.getType()))
+    // Features come ahead of the caches, the tokens of a step that samples
+    // behind them.
+    for (Value result : op->getOperands().drop_front()) {
+      auto tensor = dyn_cast<RankedTensorType>(result.getType());
+      if (!tensor)
+        continue;
+      if (tensor.getRank() == 2)
+        builder.create<plan::FeaturesOp>(op->getLoc(), memoryOf(result));
+      else
         builder.create<plan::TokensOp>(op->getLoc(), memoryOf(result));
+    }
     return success();
   }
   if (isa<kernel::KernelDialect>(op->getDialect()))

@@ -70,6 +70,28 @@ static absl::Status checkSize(const char *field, int64_t value) {
       absl::StrCat(field, ": expected a size in [1, 2^31), got ", value));
 }
 
+static absl::Status checkHead(const ModelConfig &config) {
+  const DraftHead &head = *config.head;
+  LLAMAC_RETURN_IF_ERROR(checkSize("target's width", head.targetDim));
+  if (config.numLayers != 1)
+    return unsupportedError(absl::StrCat(
+        "n_layers of a draft head: expected 1, got ", config.numLayers));
+  if (head.layers.empty() || head.layers.size() > mostFeatures)
+    return badFileError(absl::StrCat("feature layers: expected 1 to ",
+                                     mostFeatures, ", got ",
+                                     head.layers.size()));
+  for (const int64_t layer : head.layers)
+    if (layer < 0 || layer > mostLayers)
+      return badFileError(absl::StrCat("feature layers: expected 0 to ",
+                                       mostLayers, ", got ", layer));
+  for (const int32_t token : head.tokens)
+    if (token < 0 || token >= config.vocabSize)
+      return badFileError(
+          absl::StrCat("tokens of the head: expected ids below ",
+                       config.vocabSize, ", got ", token));
+  return absl::OkStatus();
+}
+
 absl::Status validateModelConfig(const ModelConfig &config) {
   LLAMAC_RETURN_IF_ERROR(checkSize("dim", config.dim));
   LLAMAC_RETURN_IF_ERROR(checkSize("n_layers", config.numLayers));
@@ -79,9 +101,9 @@ absl::Status validateModelConfig(const ModelConfig &config) {
   LLAMAC_RETURN_IF_ERROR(checkSize("ffn size", config.ffnDim));
   LLAMAC_RETURN_IF_ERROR(checkSize("vocab_size", config.vocabSize));
   LLAMAC_RETURN_IF_ERROR(checkSize("context", config.maxContext));
-  if (config.numLayers > 10000)
-    return badFileError(absl::StrCat("n_layers: expected at most 10000, got ",
-                                     config.numLayers));
+  if (config.numLayers > mostLayers)
+    return badFileError(absl::StrCat("n_layers: expected at most ", mostLayers,
+                                     ", got ", config.numLayers));
   if (config.numHeads % config.numKvHeads != 0)
     return badFileError(absl::StrCat("n_kv_heads: expected a divisor of ",
                                      config.numHeads, " heads, got ",
@@ -114,7 +136,7 @@ absl::Status validateModelConfig(const ModelConfig &config) {
     return badFileError(absl::StrCat("rope factors: expected ",
                                      config.headSize / 2, " values, got ",
                                      config.ropeFactors.size()));
-  return absl::OkStatus();
+  return config.head ? checkHead(config) : absl::OkStatus();
 }
 
 } // namespace llamac

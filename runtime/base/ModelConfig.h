@@ -81,6 +81,30 @@ struct ModelFeatures {
                          const ModelFeatures &) = default;
 };
 
+/// The most layers of a model, and the most of them that give features.
+inline constexpr int64_t mostLayers = 10000;
+inline constexpr size_t mostFeatures = 16;
+
+/// What an EAGLE-3 head (Li et al. 2025) has that a model has not. Its one
+/// layer reads, beside a token, what another model, the target, made of the
+/// token before: the residual streams of some of its layers, its features.
+struct DraftHead {
+  /// Layers of the target, whose inputs are features: from 0 for the embedding
+  /// to the number of layers for what the last one makes.
+  std::vector<int64_t> layers;
+  int64_t targetDim = 0; ///< Width of the target's residual stream.
+  /// The target's id of each token that the head has a logit for; empty: the
+  /// head has logits of the target's vocabulary.
+  std::vector<int32_t> tokens;
+
+  /// Numbers of a row of features.
+  int64_t featureDim() const {
+    return static_cast<int64_t>(layers.size()) * targetDim;
+  }
+
+  friend bool operator==(const DraftHead &, const DraftHead &) = default;
+};
+
 /// The hyperparameters that decide the graph. Every frontend gives one.
 struct ModelConfig {
   int64_t dim = 0;        ///< d, width of the residual stream.
@@ -97,8 +121,16 @@ struct ModelConfig {
   /// GGUF's rope_freqs.weight: when present (headSize / 2 values) the i-th
   /// rotary frequency is divided by the i-th factor; excludes ropeScaling.
   std::vector<float> ropeFactors;
-  bool tiedEmbeddings = false; ///< lm_head is the embedding table.
-  ModelFeatures features;      ///< Only the graph has them, no plan.
+  bool tiedEmbeddings = false;   ///< lm_head is the embedding table.
+  ModelFeatures features;        ///< Only the graph has them, no plan.
+  std::optional<DraftHead> head; ///< None: a model, which stands alone.
+
+  /// Logits of a row.
+  int64_t logitsSize() const {
+    return head && !head->tokens.empty()
+               ? static_cast<int64_t>(head->tokens.size())
+               : vocabSize;
+  }
 
   friend bool operator==(const ModelConfig &, const ModelConfig &) = default;
 };

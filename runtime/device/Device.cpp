@@ -96,14 +96,34 @@ bool isSampling(const schema::LaunchT &launch) {
          !takes(launch, schema::InputRole::Tokens);
 }
 
+uint64_t inputRowBytes(const schema::PlanT &plan, schema::InputRole role) {
+  using schema::InputRole;
+  const schema::DraftHeadT *head = plan.config->head.get();
+  switch (role) {
+  case InputRole::PageTable:
+  case InputRole::Rank:
+    return 0;
+  case InputRole::SamplingParams:
+    return 16;
+  case InputRole::Features:
+    return head ? head->layers.size() * static_cast<uint64_t>(head->targetDim) *
+                      sizeof(float)
+                : 0;
+  case InputRole::HeadState:
+    return head ? static_cast<uint64_t>(plan.config->dim) * sizeof(float) : 0;
+  default:
+    return sizeof(int32_t);
+  }
+}
+
 void moveToStep(const schema::PlanT &plan, const schema::ProgramT &program,
                 const schema::LaunchT &launch, void *tokens, int64_t rows,
                 int step, std::vector<void *> &addresses) {
   const auto &params = plan.kernels[launch.kernel]->params;
   const bool samples = takes(launch, schema::InputRole::SamplingParams);
-  auto rowsOn = [rows](void *input, schema::InputRole role, int steps) {
+  auto rowsOn = [&plan, rows](void *input, schema::InputRole role, int steps) {
     return static_cast<void *>(static_cast<uint8_t *>(input) +
-                               static_cast<int64_t>(inputRowBytes(role)) *
+                               static_cast<int64_t>(inputRowBytes(plan, role)) *
                                    rows * steps);
   };
   for (size_t i = 0; i < launch.operands.size(); ++i) {

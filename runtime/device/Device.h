@@ -114,14 +114,9 @@ struct StepShape {
   bool samples = true;
 };
 
-/// Bytes of a row of an input; of those without rows 0.
-constexpr uint64_t inputRowBytes(schema::InputRole role) {
-  return role == schema::InputRole::SamplingParams ? 16
-         : role == schema::InputRole::PageTable ||
-                 role == schema::InputRole::Rank
-             ? 0
-             : sizeof(int32_t);
-}
+/// Bytes of a row of an input of `plan`; of those without rows, and of those
+/// that it has not, 0.
+uint64_t inputRowBytes(const schema::PlanT &plan, schema::InputRole role);
 
 /// The operand by which `launch` reads from all ranks, and so begins once all
 /// have done the launches before it; null for most.

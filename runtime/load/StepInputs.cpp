@@ -27,7 +27,7 @@ InputLayout::InputLayout(const schema::PlanT &plan) {
   };
   for (const InputRole role : schema::EnumValuesInputRole())
     if (role != InputRole::PageTable && role != InputRole::Rank)
-      place(role, rows * inputRowBytes(role));
+      place(role, rows * inputRowBytes(plan, role));
   place(InputRole::PageTable,
         plan.kv->groups.size() * pageTableBytes(*plan.kv));
 }
@@ -42,8 +42,7 @@ std::vector<void *> InputLayout::addresses(void *start) const {
 }
 
 uint8_t *StepInputs::touch(InputRole role, size_t count, uint64_t rowBytes) {
-  assert(rowBytes == inputRowBytes(role) &&
-         count * rowBytes <= places.bytes(role));
+  assert(count * rowBytes <= places.bytes(role));
   const uint64_t first = places.offset(role), last = first + count * rowBytes;
   if (count != 0) {
     begin = end == 0 ? first : std::min(begin, first);

@@ -112,6 +112,9 @@ private:
                      const PlanPlace &at) const;
   bool checkPrograms() const;
   bool checkProgram(const schema::ProgramT &program, const PlanPlace &at) const;
+  bool checkFeatures(const schema::ProgramT &program,
+                     const PlanPlace &at) const;
+  bool checkFeatureLayers() const;
   bool checkResident(const schema::ProgramT &program,
                      const PlanPlace &at) const;
   bool checkMap(const schema::ProgramT &program, const schema::LaunchT &launch,

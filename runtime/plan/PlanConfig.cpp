@@ -107,6 +107,12 @@ std::unique_ptr<schema::ModelConfigT> toPlan(const ModelConfig &config) {
   }
   out->ropeFactors = config.ropeFactors;
   out->tiedEmbeddings = config.tiedEmbeddings;
+  if (config.head) {
+    out->head = std::make_unique<schema::DraftHeadT>();
+    out->head->layers = config.head->layers;
+    out->head->targetDim = config.head->targetDim;
+    out->head->tokens = config.head->tokens;
+  }
   return out;
 }
 
@@ -128,6 +134,9 @@ ModelConfig fromPlan(const schema::ModelConfigT &config) {
         config.ropeScaling->highFreqFactor, config.ropeScaling->oldContext};
   out.ropeFactors = config.ropeFactors;
   out.tiedEmbeddings = config.tiedEmbeddings;
+  if (config.head)
+    out.head = DraftHead{config.head->layers, config.head->targetDim,
+                         config.head->tokens};
   return out;
 }
 

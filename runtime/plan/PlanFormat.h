@@ -52,7 +52,7 @@ absl::string_view sectionKindName(SectionKind kind);
 
 inline constexpr std::array<uint8_t, 8> planMagic = {0x89, 'L',  'L',  'P',
                                                      '\r', '\n', 0x1a, '\n'};
-inline constexpr uint32_t planVersion = 7;
+inline constexpr uint32_t planVersion = 8;
 
 /// Alignment of a weight's first byte, so that it can be used from the map,
 /// and of any other section's.

@@ -114,12 +114,24 @@ static bool isOfRanks(const schema::Operand &operand) {
           operand.index() == static_cast<uint32_t>(schema::InputRole::Rank));
 }
 
+/// Whether only a plan of a draft head has such an operand.
+static bool isOfHead(const schema::Operand &operand) {
+  return operand.kind() == schema::OperandKind::Input &&
+         (operand.index() ==
+              static_cast<uint32_t>(schema::InputRole::Features) ||
+          operand.index() ==
+              static_cast<uint32_t>(schema::InputRole::HeadState));
+}
+
 bool PlanChecks::checkOperand(const schema::ProgramT &program,
                               const schema::Operand &operand,
                               const PlanPlace &at) const {
   if (plan.ranks == 1 && isOfRanks(operand))
     return at.wrong("one that a plan for one rank has",
                     EnumNameOperandKind(operand.kind()));
+  if (!config.head && isOfHead(operand))
+    return at["input"].wrong("one that the plan of a model has",
+                             operand.index());
   switch (operand.kind()) {
   case schema::OperandKind::Arena:
     return at["arena offset"].isBelow(operand.offset(), program.arenaBytes);
@@ -324,6 +336,34 @@ bool PlanChecks::checkResident(const schema::ProgramT &program,
          at["ranks"].wrong("1, as its launch is resident", plan.ranks);
 }
 
+bool PlanChecks::checkFeatures(const schema::ProgramT &program,
+                               const PlanPlace &at) const {
+  const size_t count = config.head ? 1 : plan.featureLayers.size();
+  if (program.features.size() != count)
+    return at["features"].wrong(absl::StrCat(count), program.features.size());
+  const auto rows = static_cast<uint64_t>(config.head ? program.maxOutputRows
+                                                      : program.maxRows);
+  const uint64_t bytes =
+      rows * static_cast<uint64_t>(config.dim) * sizeof(float);
+  return std::ranges::all_of(program.features, [&](uint64_t offset) {
+    return at["features"].isInArena(program, offset, bytes, alignof(float),
+                                    "an aligned place");
+  });
+}
+
+/// The layers that give features.
+bool PlanChecks::checkFeatureLayers() const {
+  const PlanPlace at = root["feature layers"];
+  if (plan.featureLayers.size() > mostFeatures)
+    return at.wrong(absl::StrCat("at most ", mostFeatures),
+                    plan.featureLayers.size());
+  if (config.head && !plan.featureLayers.empty())
+    return at.wrong("none of a draft head", plan.featureLayers.size());
+  return std::ranges::all_of(plan.featureLayers, [&](int64_t layer) {
+    return at.isIn(layer, 0, static_cast<uint64_t>(config.numLayers));
+  });
+}
+
 bool PlanChecks::checkProgram(const schema::ProgramT &program,
                               const PlanPlace &at) const {
   if (!at["rows"].isIn(program.maxRows, 1, maxRows) ||
@@ -334,15 +374,17 @@ bool PlanChecks::checkProgram(const schema::ProgramT &program,
     return at["arena"].wrong(absl::StrCat("at most ", maxBytes, " bytes"),
                              program.arenaBytes);
   const auto rows = static_cast<uint64_t>(program.maxOutputRows);
-  if (!at["logits"].isInArena(program, program.logitsOffset,
-                              rows * static_cast<uint64_t>(config.vocabSize) *
-                                  sizeof(float),
-                              alignof(float), "an aligned place"))
+  if (!at["logits"].isInArena(
+          program, program.logitsOffset,
+          rows * static_cast<uint64_t>(config.logitsSize()) * sizeof(float),
+          alignof(float), "an aligned place"))
     return false;
   if (program.tokensOffset != -1 &&
       !at["tokens"].isInArena(
           program, static_cast<uint64_t>(program.tokensOffset),
           rows * sizeof(int32_t), alignof(int32_t), "-1 or an aligned place"))
+    return false;
+  if (!checkFeatures(program, at))
     return false;
   for (size_t i = 0; i < program.launches.size(); ++i)
     if (const schema::LaunchT &launch = *program.launches[i];
@@ -361,6 +403,8 @@ bool PlanChecks::checkPrograms() const {
         plan.counterBytes);
   if (plan.programs.empty())
     return root["programs"].wrong("at least one", "none");
+  if (!checkFeatureLayers())
+    return false;
   int64_t previous = 0;
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const schema::ProgramT &program = *plan.programs[i];

@@ -28,7 +28,7 @@ expectedShape(const ModelConfig &config, absl::string_view name) {
     int64_t rows, cols;
   } shapes[] = {
       {"tok_embeddings", config.vocabSize, config.dim},
-      {"output", config.vocabSize, config.dim},
+      {"output", config.logitsSize(), config.dim},
       {"norm", 1, config.dim},
       {"attention_norm", 1, config.dim},
       {"ffn_norm", 1, config.dim},

@@ -126,6 +126,8 @@ def random_weights(config, dtype="bf16", seed=0, shifted_norms=False):
 # --- Meta -------------------------------------------------------------------
 
 STORAGE = {"bf16": ("BFloat16Storage", 2), "f16": ("HalfStorage", 2), "f32": ("FloatStorage", 4)}
+# The same of tables of numbers that are no weights.
+TABLES = {np.dtype(np.int64): ("LongStorage", 8), np.dtype(bool): ("BoolStorage", 1)}
 
 # The dimension that consolidated files of several shards partition: rows (0) or
 # columns (1). Llama 2 partitions the embedding by columns, Llama 3 by rows.
@@ -171,7 +173,7 @@ def _torch_names():
     their classes and function are pickled by name, as torch's own are."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     torch._utils = utils
-    for kind, _ in STORAGE.values():
+    for kind, _ in [*STORAGE.values(), *TABLES.values()]:
         setattr(torch, kind, type(kind, (), {"__module__": "torch"}))
 
     def _rebuild_tensor_v2():
@@ -222,14 +224,19 @@ def write_pth(path, tensors, dtype, shared=()):
     """A file as torch.save writes it for an ordered dict of `tensors`: a zip of
     stored entries, aligned to 64 bytes, with a pickle that refers to one
     storage for each tensor. `shared` holds pairs (name, other): `name` is a
-    second view of the storage of `other`."""
-    kind, item = STORAGE[dtype]
+    second view of the storage of `other`. Names get ".weight", but those of tables
+    of integers and bools, which keep their types."""
+
+    def name_of(name):
+        return name if tensors[name].dtype in TABLES else name + ".weight"
+
     with _torch_names() as torch:
         state = collections.OrderedDict()
         storages = {}
         for key, (name, x) in enumerate(tensors.items()):
+            kind, _ = TABLES.get(x.dtype, STORAGE[dtype])
             storages[name] = _Storage(getattr(torch, kind), str(key), x.size)
-            state[name + ".weight"] = _Tensor(
+            state[name_of(name)] = _Tensor(
                 storages[name], x.shape, torch._utils._rebuild_tensor_v2
             )
         for name, other in shared:
@@ -251,8 +258,8 @@ def write_pth(path, tensors, dtype, shared=()):
 
         add("data.pkl", pickled.getvalue())
         for name, x in tensors.items():
-            data = raw_bytes(x, dtype)
-            assert len(data) == x.size * item
+            data = x.tobytes() if x.dtype in TABLES else raw_bytes(x, dtype)
+            assert len(data) == x.size * TABLES.get(x.dtype, STORAGE[dtype])[1]
             add("data/" + storages[name].key, data)
         add("version", b"3\n")
     stream.close()
