@@ -384,7 +384,7 @@ static absl::StatusOr<int32_t> tokenOf(absl::Span<const float> logits,
   LLAMAC_ASSIGN_OR_RETURN(
       Sampler sampler,
       Sampler::create({draw.temperature, draw.topK, draw.topP, 0}));
-  return sampler.choose(logits, draw.uniform * 0x1p-32);
+  return sampler.choose(logits, draw.noiseKey);
 }
 
 template <> absl::Status compute<kernel::SampleOp>(OpCall &call) {

@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
+#include <numbers>
 #include <numeric>
 
 namespace llamac {
@@ -295,6 +297,74 @@ void WeightBuckets::list(size_t bucket, std::vector<TokenLogit> &result) const {
     }
   });
   std::sort(result.begin(), result.end(), isMoreLikely);
+}
+
+//===----------------------------------------------------------------------===//
+// Drawing
+//===----------------------------------------------------------------------===//
+
+/// Logarithms to base 2 as the bits of a float have them: exponent and
+/// fraction, read as one whole number, are a line below them from each power of
+/// two to the next.
+static constexpr float unitsOfLog2 = 0x1p23f;
+
+/// Whether one of each `lanes` of `size` tokens, from id `first` on, may win: a
+/// token of at least `least` whose uniform number has a logarithm, in units, of
+/// at most `bound` and that of its weight, (logit - largest) * scale.
+static void findContenders(const float *logits, uint32_t first, size_t size,
+                           float least, float largest, float scale, float bound,
+                           uint32_t key, uint32_t *mayWin) {
+  vectorized([=]() LLAMAC_INLINE {
+    for (size_t group = 0; group < size / lanes; ++group) {
+      const float *row = logits + group * lanes;
+      const uint32_t firstId = first + static_cast<uint32_t>(group * lanes);
+      uint32_t kept = 0, found = 0;
+      for (size_t lane = 0; lane < lanes; ++lane)
+        kept |= row[lane] >= least ? 1U : 0U;
+      if (kept != 0)
+        for (size_t lane = 0; lane < lanes; ++lane) {
+          const uint32_t noise =
+              tokenNoise(key, firstId + static_cast<uint32_t>(lane));
+          // Times 2^24, and rounded down, so that it is exact.
+          const auto uniform =
+              static_cast<float>(static_cast<int32_t>(noise >> 8));
+          const auto log = static_cast<float>(std::bit_cast<int32_t>(uniform));
+          const bool isBefore = log <= (row[lane] - largest) * scale + bound;
+          found |= row[lane] >= least && isBefore ? 1U : 0U;
+        }
+      mayWin[group] = found;
+    }
+  });
+}
+
+void TokenRace::enter(absl::Span<const float> logits, const TokenLogit &last,
+                      float largest, double temperature) {
+  auto enterFrom = [&](size_t first, size_t count) {
+    for (size_t id = first; id < first + count; ++id) {
+      const TokenLogit token{logits[id], static_cast<int32_t>(id)};
+      if (!isMoreLikely(last, token))
+        enter(token.id, std::exp((token.logit - largest) / temperature));
+    }
+  };
+  // A product of 0 and infinity is NaN.
+  const auto scale = static_cast<float>(
+      std::min<double>(unitsOfLog2 * std::numbers::log2e / temperature,
+                       std::numeric_limits<float>::max()));
+  const size_t whole = logits.size() / lanes * lanes;
+  uint32_t mayWin[chunkSize / lanes];
+  forEachChunk(whole, [&](size_t first, size_t size) {
+    // The numbers are times 2^24, exponents have 127 added, and sums are off by
+    // less than the rest.
+    constexpr double offset = 24 + 127 + 1e-3;
+    const auto bound =
+        static_cast<float>((std::log2(best) + offset) * unitsOfLog2);
+    findContenders(&logits[first], static_cast<uint32_t>(first), size,
+                   last.logit, largest, scale, bound, key, mayWin);
+    for (size_t group = 0; group < size / lanes; ++group)
+      if (mayWin[group] != 0)
+        enterFrom(first + group * lanes, lanes);
+  });
+  enterFrom(whole, logits.size() - whole);
 }
 
 } // namespace llamac

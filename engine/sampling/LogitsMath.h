@@ -9,12 +9,15 @@
 // These functions compute what sampling asks of a row of logits, each in a few
 // passes that the compiler turns into vector code. The most likely token comes
 // first; equal logits are in order of their ids. A logit of minus infinity is a
-// token that is not allowed; others are finite.
+// token that is not allowed; others are finite. A token weighs
+// e^((logit - largest) / temperature).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef LLAMAC_ENGINE_SAMPLING_LOGITSMATH_H
 #define LLAMAC_ENGINE_SAMPLING_LOGITSMATH_H
+
+#include "engine/sampling/TokenNoise.h"
 
 #include "absl/types/span.h"
 
@@ -50,10 +53,10 @@ double sumOfExps(absl::Span<const float> logits, float largest);
 /// How many tokens are before `id` in order.
 int64_t countMoreLikely(absl::Span<const float> logits, int32_t id);
 
-/// The tokens of a row, by weight e^((logit - largest) / temperature), in
-/// buckets of about equal ranges of logits. All tokens of a bucket are before
-/// those of the next one in order, so that the token at some share of all
-/// weight is found by sorting one bucket instead of all tokens.
+/// The tokens of a row, by weight, in buckets of about equal ranges of logits.
+/// All tokens of a bucket are before those of the next one in order, so that
+/// the token at some share of all weight is found by sorting one bucket instead
+/// of all tokens.
 class WeightBuckets {
 public:
   /// Tokens below `least` are left out. `temperature` is above 0; the row
@@ -73,6 +76,37 @@ private:
   float largest = 0, least = 0;
   float scale = 0; ///< Buckets of a unit.
   std::vector<double> sums;
+};
+
+/// The exponential race of one key; see TokenNoise.h.
+class TokenRace {
+public:
+  explicit TokenRace(uint32_t key) : key(key) {}
+
+  void enter(int32_t id, double weight) {
+    const uint32_t noise = tokenNoise(key, static_cast<uint32_t>(id));
+    // Most tokens need no logarithm to lose.
+    if (uniformOf(noise) >= best * weight)
+      return;
+    const double time = exponentialOf(noise) / weight;
+    if (time < best) {
+      best = time;
+      leader = id;
+    }
+  }
+
+  /// Enters the tokens of a row that are in order up to `last`, `largest` among
+  /// them. `temperature` is above 0.
+  void enter(absl::Span<const float> logits, const TokenLogit &last,
+             float largest, double temperature);
+
+  /// The token that wins.
+  int32_t winner() const { return leader; }
+
+private:
+  uint32_t key;
+  double best = std::numeric_limits<double>::infinity();
+  int32_t leader = 0;
 };
 
 } // namespace llamac

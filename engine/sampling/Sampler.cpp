@@ -154,7 +154,7 @@ SamplingParams ParamStream::next() {
   return {static_cast<float>(std::clamp(temperature, least, most)),
           static_cast<int32_t>(std::min(topK, all)),
           static_cast<float>(std::max(topP, least)),
-          static_cast<uint32_t>(random.nextUniform() * 0x1p32)};
+          static_cast<uint32_t>(random.next() >> 32)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,9 +251,11 @@ absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
   if (adjusts)
     LLAMAC_RETURN_IF_ERROR(adjust(logits));
   const absl::Span<const float> row = adjusts ? adjusted : logits;
+  // One race, without those that the grammar then refuses.
+  const uint32_t noiseKey = stream.next().noiseKey;
   int32_t id = 0;
   while (true) {
-    id = greedy() ? argmax(row) : choose(row, stream.random.nextUniform());
+    id = greedy() ? argmax(row) : choose(row, noiseKey);
     if (row[id] == notAllowed)
       return noneAllowedError();
     if (!matcher)
@@ -272,7 +274,7 @@ absl::StatusOr<int32_t> Sampler::sample(absl::Span<const float> logits) {
   return id;
 }
 
-int32_t Sampler::choose(absl::Span<const float> logits, double uniform) {
+int32_t Sampler::choose(absl::Span<const float> logits, uint32_t noiseKey) {
   const LogitRange range = rangeOf(logits);
   if (range.largest == notAllowed)
     return 0;
@@ -285,12 +287,23 @@ int32_t Sampler::choose(absl::Span<const float> logits, double uniform) {
   auto least = static_cast<float>(exact);
   if (least < exact)
     least = std::nextafter(least, range.largest);
+  TokenRace race(noiseKey);
   if (options.topK > 0 && static_cast<uint64_t>(options.topK) < logits.size()) {
     selectLargest(logits, static_cast<size_t>(options.topK), least, candidates);
-    return chooseOfCandidates(range.largest, uniform);
+    const double total = weighCandidates(range.largest);
+    if (options.topP < 1)
+      keepUntil(options.topP * total);
+    for (size_t i = 0; i < weights.size(); ++i)
+      race.enter(candidates[i].id, weights[i]);
+    return race.winner();
   }
-  buckets.fill(logits, range, least, options.temperature);
-  return chooseOfBuckets(range.largest, uniform);
+  TokenLogit last{least, std::numeric_limits<int32_t>::max()};
+  if (options.topP < 1) {
+    buckets.fill(logits, range, least, options.temperature);
+    last = lastOfTopP(range.largest);
+  }
+  race.enter(logits, last, range.largest, options.temperature);
+  return race.winner();
 }
 
 /// Makes `weights` those of `candidates`; returns their sum.
@@ -305,8 +318,8 @@ double Sampler::weighCandidates(float largest) {
   return total;
 }
 
-/// Keeps the first of `weights` whose sum reaches `goal`; returns that sum.
-double Sampler::keepUntil(double goal) {
+/// Keeps the first of `weights` whose sum reaches `goal`.
+void Sampler::keepUntil(double goal) {
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     sum += weights[i];
@@ -315,47 +328,20 @@ double Sampler::keepUntil(double goal) {
     weights.resize(i + 1);
     break;
   }
-  return sum;
 }
 
-/// The token of `candidates` at which the sum of `weights` passes `place`.
-int32_t Sampler::candidateAt(double place) const {
-  size_t chosen = 0;
-  while (chosen + 1 < weights.size() && place >= weights[chosen])
-    place -= weights[chosen++];
-  return candidates[chosen].id;
-}
-
-/// `candidates`, in order, are those that topP selects from.
-int32_t Sampler::chooseOfCandidates(float largest, double uniform) {
-  const double total = weighCandidates(largest);
-  return candidateAt(uniform * keepUntil(options.topP * total));
-}
-
-/// Chooses among the tokens of `buckets`; looks only at those of the bucket
-/// where topP ends, and of the one where `uniform` is.
-int32_t Sampler::chooseOfBuckets(float largest, double uniform) {
-  size_t last = buckets.size() - 1;
-  double kept = buckets.totalWeight();
-  if (options.topP < 1) {
-    const double goal = options.topP * kept;
-    double before = 0;
-    last = 0;
-    while (last + 1 < buckets.size() && before + buckets.weight(last) < goal)
-      before += buckets.weight(last++);
-    buckets.list(last, candidates);
-    weighCandidates(largest);
-    kept = before + keepUntil(goal - before);
-  }
-  double place = uniform * kept;
+/// The last token of `buckets` that topP keeps; looks only at those of the
+/// bucket where that is.
+TokenLogit Sampler::lastOfTopP(float largest) {
+  const double goal = options.topP * buckets.totalWeight();
+  double before = 0;
   size_t bucket = 0;
-  while (bucket < last && place >= buckets.weight(bucket))
-    place -= buckets.weight(bucket++);
-  if (options.topP == 1 || bucket != last) {
-    buckets.list(bucket, candidates);
-    weighCandidates(largest);
-  }
-  return candidateAt(place);
+  while (bucket + 1 < buckets.size() && before + buckets.weight(bucket) < goal)
+    before += buckets.weight(bucket++);
+  buckets.list(bucket, candidates);
+  weighCandidates(largest);
+  keepUntil(goal - before);
+  return candidates[weights.size() - 1];
 }
 
 //===----------------------------------------------------------------------===//

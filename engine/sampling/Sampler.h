@@ -49,14 +49,14 @@ struct SamplingParams {
   float temperature = 0; ///< 0: the first of the largest.
   int32_t topK = 0;      ///< 0: all.
   float topP = 1;
-  uint32_t uniform = 0; ///< A random number in [0, 1), times 2^32.
+  uint32_t noiseKey = 0; ///< See tokenNoise().
 };
 static_assert(sizeof(SamplingParams) == 16, "four words of the plan's input");
 
 /// The params of an answer's tokens, one after the other.
 class ParamStream {
 public:
-  /// Each call takes the next random number. Numbers are rounded.
+  /// Each call takes the next noise key. Numbers are rounded.
   SamplingParams next();
 
 private:
@@ -115,12 +115,12 @@ public:
   /// The params that come next.
   const ParamStream &params() const { return stream; }
 
-  /// The token that `uniform`, in [0, 1), selects by temperature, minP, topK
-  /// and topP.
-  int32_t choose(absl::Span<const float> logits, double uniform);
+  /// The token that the noise of a key draws from those that minP, topK and
+  /// topP keep.
+  int32_t choose(absl::Span<const float> logits, uint32_t noiseKey);
 
-  /// A sampler for drafts: it draws as this one would now, with the same random
-  /// numbers, but knows of no grammar, penalty or bias.
+  /// A sampler for drafts: it draws as this one would now, with the same noise,
+  /// but knows of no grammar, penalty or bias.
   Sampler forDrafts() const;
 
   /// The seed in use, for a report.
@@ -137,10 +137,8 @@ private:
   void penalize();
   absl::Status noneAllowedError() const;
   double weighCandidates(float largest);
-  double keepUntil(double goal);
-  int32_t candidateAt(double place) const;
-  int32_t chooseOfCandidates(float largest, double uniform);
-  int32_t chooseOfBuckets(float largest, double uniform);
+  void keepUntil(double goal);
+  TokenLogit lastOfTopP(float largest);
   void report(absl::Span<const float> logits, int32_t id);
 
   SamplingOptions options;

@@ -250,8 +250,8 @@ public:
   /// without a sampler. An accuracy error is that of its item alone, whose
   /// sequence then needs a truncate(). The device samples where the plan does
   /// and the sampler asks for no more, else the host, on all threads of the
-  /// device: one seed gives the same tokens, unless a uniform is within
-  /// rounding of the border between two.
+  /// device: one seed gives the same tokens, unless rounding decides between
+  /// two.
   ///
   /// Behind a speculative item the sampler chooses one token after the other
   /// for as long as it chooses the draft that is next, which so is accepted.

@@ -621,11 +621,12 @@ def Kernel_SampleOp : Kernel_AnchorOp<"sample"> {
   let summary = "The token that each row of logits gives";
   let description = [{
     `logits` is [rows, V]; `params` is [rows, 4] in i32: the bits of the
-    temperature in f32, k, the bits of p in f32, and the uniform u in 2^-32. Tokens stand
-    in order of their logits, the larger first, of equal ones the smaller id
-    first, and weigh exp(logit / temperature). The token is the one at which
-    the running sum of weights passes u times the weight of the fewest first
-    tokens that weigh p times what the first k do; k = 0 stands for all. With a
+    temperature in f32, k, the bits of p in f32, and the key of the noise. Tokens
+    stand in order of their logits, the larger first, of equal ones the smaller id
+    first, and weigh exp(logit / temperature). Kept are the fewest first tokens that
+    weigh p times what the first k do; k = 0 stands for all. The token is the one of
+    them with the least -log(1 - u) / weight, where u = (h + 1/2) / 2^32 and h is the
+    hash of the key and the token's id (`engine/sampling/TokenNoise.h`). With a
     temperature of 0 it is the first. A row that holds an infinity or a NaN
     gives -1.
 

@@ -244,8 +244,8 @@ class Plans(support.TestCase):
             self.assertIn(message, error)
 
 
-def units(seed):
-    """The numbers in [0, 1) of xoshiro256**, seeded by splitmix64."""
+def noise_keys(seed):
+    """The upper halves of the numbers of xoshiro256**, seeded by splitmix64."""
     mask = 2**64 - 1
     state = []
     for _ in range(4):
@@ -255,7 +255,7 @@ def units(seed):
         state.append(mixed ^ mixed >> 31)
     rotate = lambda x, by: (x << by | x >> 64 - by) & mask
     while True:
-        yield (rotate(state[1] * 5 & mask, 7) * 9 & mask) / 2**64
+        yield (rotate(state[1] * 5 & mask, 7) * 9 & mask) >> 32
         shifted = state[1] << 17 & mask
         state[2] ^= state[0]
         state[3] ^= state[1]
@@ -265,18 +265,27 @@ def units(seed):
         state[3] = rotate(state[3], 45)
 
 
-def drawn(logits, unit, temperature, top_k, top_p):
-    """The token that the uniform number `unit` selects, by a sort in float64."""
+def token_noise(key, ids):
+    """The hash of `key` and each of `ids`, of 32 bits."""
+    mixed = ids.astype(np.uint32) ^ np.uint32(key)
+    mixed = (mixed ^ mixed >> 16) * np.uint32(0x21F0AAAD) ^ np.uint32(key * 0x9E3779B9 & 0xFFFFFFFF)
+    mixed = (mixed ^ mixed >> 15) * np.uint32(0xD35A2D97)
+    return mixed ^ mixed >> 15
+
+
+def drawn(logits, key, temperature, top_k, top_p):
+    """The token that the noise of `key` draws, in float64, of what a sort keeps."""
     logits = logits.astype(np.float64)
     order = np.lexsort((np.arange(logits.size), -logits))[: top_k or None]
-    sums = np.cumsum(np.exp((logits[order] - logits.max()) / temperature))
-    last = np.searchsorted(sums, top_p * sums[-1])
-    return int(order[np.searchsorted(sums[: last + 1], unit * sums[last], side="right")])
+    weights = np.exp((logits[order] - logits.max()) / temperature)
+    kept = np.searchsorted(np.cumsum(weights), top_p * weights.sum()) + 1
+    exponentials = -np.log1p(-(token_noise(key, order[:kept]) + 0.5) / 2**32)
+    return int(order[np.argmin(exponentials / weights[:kept])])
 
 
 class Draws(support.TestCase):
     """The plan samples on the device: its tokens are those that the reference's logits
-    give with the same random numbers."""
+    give with the same noise."""
 
     CONFIG = Config(96, 2, 3, 1, vocab=515, multiple_of=32)
 
@@ -296,7 +305,7 @@ class Draws(support.TestCase):
         answer = self.answer(seed, *sampling)
         self.assertEqual(len(answer), 16)
         logits = self.logits(self.model, ([5, 7, 300, 12] + answer)[:-1], "reference")
-        expected = [drawn(row, unit, temperature, top_k, top_p) for row, unit in zip(logits[3:], units(seed))]
+        expected = [drawn(row, key, temperature, top_k, top_p) for row, key in zip(logits[3:], noise_keys(seed))]
         self.assertEqual(answer, expected)
         return answer
 

@@ -156,6 +156,14 @@ LLAMAC_DEVICE float exp2Approx(float x LLAMAC_SIM_SITE) {
                   "ex2.approx.ftz.f32 %0, %1;", "f"(x));
 }
 
+/// The logarithm of x to base 2, to 2^-22 of it, between 1/2 and 2 to 2^-22; x
+/// is above 0.
+LLAMAC_DEVICE float log2Approx(float x LLAMAC_SIM_SITE) {
+  LLAMAC_PTX_PURE(float, "f",
+                  LLAMAC_SIM_ROUNDED(log2f(x), __builtin_log2(x), x),
+                  "lg2.approx.ftz.f32 %0, %1;", "f"(x));
+}
+
 /// 1 / x, to about 1 unit in the last place.
 LLAMAC_DEVICE float rcpApprox(float x LLAMAC_SIM_SITE) {
   LLAMAC_PTX_PURE(float, "f", LLAMAC_SIM_ROUNDED(1.0f / x, 1.0 / x, x),

@@ -309,11 +309,9 @@ public:
       if (isDrawn && blockIdx.x == 0) {
         const SampledRow<width, threads> row{
             logits, *reinterpret_cast<SampleMemory *>(shared->area), 0, 0};
-        row.choose(found, param).sample(param, out + step);
-        syncThreads();
-        token = out[step];
+        token = row.choose(found, param).sample(param);
       }
-      if (!isDrawn && blockIdx.x == 0 && threadIdx.x == 0)
+      if (blockIdx.x == 0 && threadIdx.x == 0)
         out[step] = token;
       if (isDrawn && step + 1 < asked)
         passToken();

@@ -8,27 +8,32 @@
 //
 // Greedy sampling, and sampling with a temperature, top-k and top-p.
 //
-// Tokens have one order: the larger logit first, of equals the smaller id. Each
-// step asks where in that order a running sum passes a target:
+// Tokens have one order: the larger logit first, of equals the smaller id.
+// Top-k and top-p keep the first ones, and ask where in that order a running
+// sum passes a target:
 //
-//   top-k   the sum of ones passes k - 1: the weight of the first k
-//   top-p   the sum of the weights passes p of that: the weight of the fewest
-//           tokens that reach it
-//   sample  the sum of the weights passes `uniform` of that: the token
+//   top-k   the sum of ones passes k - 1: the last of the first k
+//   top-p   the sum of the weights passes p of what those weigh: the last of
+//           the fewest tokens that reach it
 //
 // Nothing is sorted. A logit's 32 bits become a rank, smaller for larger
 // logits, and find() resolves it by three digits: a histogram of all tokens by
 // the first digit says which bin the target falls into, one of that bin's
 // tokens by the second digit says which part of it, and so on, until all that
-// is left has one rank, and so one weight: the rest is a division. All three
-// steps use the first histogram.
+// is left has one rank, and so one weight: the rest is a division. Both use the
+// first histogram.
+//
+// One of the tokens that are kept is drawn by an exponential race
+// (engine/sampling/TokenNoise.h): the one with the least quotient of an
+// exponential random number, by a hash of the row's key and the token's id, and
+// its weight.
 //
 // Several blocks look for a row's first token, each in a share of the logits.
 // The last of them to finish merges what they found, and does the rest alone:
 // nothing more for a greedy step.
 //
-// Weights are integers, so that sums do not depend on the order of the threads
-// and a row gives the same token every time.
+// The weights that are summed are integers, so that sums do not depend on the
+// order of the threads and a row gives the same token every time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +50,7 @@ struct alignas(16) SamplingParams {
   float temperature; ///< 0: the first of the largest.
   int topK;          ///< From the k first only; 0: from all.
   float topP;        ///< From the fewest first that have this share; 1: all.
-  uint32_t uniform;  ///< Which of them: this / 2^32 of their weight.
+  uint32_t noiseKey; ///< Which of them: see tokenNoise().
 };
 
 /// How many tokens, and what they weigh.
@@ -64,6 +69,7 @@ struct Tally {
 /// The tokens whose ranks begin as `rank` does, and those before them.
 struct Place {
   uint32_t rank;
+  uint32_t count;
   Tally before;
 };
 
@@ -102,6 +108,7 @@ struct SampleMemory {
   Tally warps[sampleWarps];
   Ranked firsts[sampleWarps];
   uint32_t ties[sampleWarps];
+  uint32_t tie;
   Place place;
 };
 
@@ -179,9 +186,30 @@ LLAMAC_DEVICE uint64_t beforeShare(float share, uint64_t mass) {
   return minOf(maxOf(goal, uint64_t{1}), mass) - 1;
 }
 
-/// mass * uniform / 2^32, rounded down.
-LLAMAC_DEVICE uint64_t partOf(uint64_t mass, uint32_t uniform) {
-  return (mass >> 32) * uniform + ((mass & 0xffffffffu) * uniform >> 32);
+/// The function of this name in engine/sampling/TokenNoise.h.
+LLAMAC_DEVICE uint32_t tokenNoise(uint32_t key, uint32_t id) {
+  uint32_t mixed = id ^ key;
+  mixed = (mixed ^ mixed >> 16) * 0x21f0aaadu ^ key * 0x9e3779b9u;
+  mixed = (mixed ^ mixed >> 15) * 0xd35a2d97u;
+  return mixed ^ mixed >> 15;
+}
+
+/// -log(1 - u), u = (noise + 0.5) / 2^32, to 2^-20 of it.
+LLAMAC_DEVICE float exponentialOf(uint32_t noise) {
+  constexpr float ln2 = 0.693147181f;
+  const bool isSmall = noise < 1u << 29;
+  // u, or 1 - u.
+  const float part =
+      (static_cast<float>(isSmall ? noise : ~noise) + 0.5f) * 0x1p-32f;
+  // Seven terms of the series leave u^8 / 8, 2^-24 of it.
+  float sum = 1.0f / 7;
+  sum = fma(sum, part, 1.0f / 6);
+  sum = fma(sum, part, 1.0f / 5);
+  sum = fma(sum, part, 1.0f / 4);
+  sum = fma(sum, part, 1.0f / 3);
+  sum = fma(sum, part, 1.0f / 2);
+  sum = fma(sum, part, 1.0f);
+  return isSmall ? part * sum : -ln2 * log2Approx(part);
 }
 
 /// One row of `width` logits; all `threads` threads of a block work on it.
@@ -296,7 +324,8 @@ template <long width, int threads = sampleThreads> struct SampledRow {
       const Tally after = before + bins.own[i];
       if (measured<measure>(before) <= target &&
           target < measured<measure>(after))
-        memory.place = {rank | (ownBins * threadIdx.x + i) << shift, before};
+        memory.place = {rank | (ownBins * threadIdx.x + i) << shift,
+                        bins.own[i].count, before};
       before = after;
     }
     syncThreads();
@@ -313,67 +342,84 @@ template <long width, int threads = sampleThreads> struct SampledRow {
                            digitShift(2));
   }
 
-  /// Writes the id of number `index` of those with `rank`.
-  LLAMAC_DEVICE void write(uint32_t rank, uint64_t index, int *out) const {
+  /// The id of number `index` of those with `rank`.
+  LLAMAC_DEVICE uint32_t idOf(uint32_t rank, uint32_t index) const {
     // Each warp has one piece of the row.
     constexpr uint32_t piece = divideUp(width, threads) * 32;
     const uint32_t begin = warpIndex() * piece;
     const uint32_t end = minOf(begin + piece, static_cast<uint32_t>(width));
-    uint32_t count = 0, first = 0xffffffffu;
+    uint32_t count = 0;
 #pragma unroll 4
     for (uint32_t id = begin + laneIndex(); id < end; id += 32)
-      if (rankOf(logits[id]) == rank) {
-        ++count;
-        first = minOf(first, id);
-      }
+      count += rankOf(logits[id]) == rank;
     count = reduceAdd(static_cast<int>(count));
-    first = reduceMinUnsigned(first);
     if (laneIndex() == 0)
       memory.ties[warpIndex()] = count;
     syncThreads();
     const uint32_t others = laneIndex() < warps ? memory.ties[laneIndex()] : 0;
     const uint32_t before =
         reduceAdd(static_cast<int>(laneIndex() < warpIndex() ? others : 0));
-    if (index < before || index >= before + count)
-      return;
-    auto left = static_cast<uint32_t>(index - before);
-    for (uint32_t base = first / 32 * 32; base < end; base += 32) {
-      const uint32_t id = base + laneIndex();
-      const bool isOne = id < end && rankOf(logits[id]) == rank;
-      const uint32_t lanes = warpBallot(isOne);
-      const uint32_t lanesBefore = lanes & ((1u << laneIndex()) - 1);
-      if (isOne && left == static_cast<uint32_t>(__popc(lanesBefore)))
-        *out = static_cast<int>(id);
-      const auto found = static_cast<uint32_t>(__popc(lanes));
-      if (left < found)
-        return;
-      left -= found;
+    if (before <= index && index < before + count) {
+      uint32_t left = index - before;
+      for (uint32_t base = begin;; base += 32) {
+        const uint32_t id = base + laneIndex();
+        const bool isOne = id < end && rankOf(logits[id]) == rank;
+        const uint32_t lanes = warpBallot(isOne);
+        const uint32_t lanesBefore = lanes & ((1u << laneIndex()) - 1);
+        if (isOne && left == static_cast<uint32_t>(__popc(lanesBefore)))
+          memory.tie = id;
+        const auto found = static_cast<uint32_t>(__popc(lanes));
+        if (left < found)
+          break;
+        left -= found;
+      }
     }
+    syncThreads();
+    return memory.tie;
   }
 
-  /// Writes the token that `param` chooses, of which the temperature is not 0,
-  /// to `out`; `largest` is the largest logit.
-  LLAMAC_DEVICE void sample(const SamplingParams &param, int *out) const {
+  /// The last of the tokens that top-k and top-p keep.
+  LLAMAC_DEVICE Ranked lastKept(const SamplingParams &param) const {
     const Bins bins = histogram<0>({});
     uint64_t mass = bins.total.mass;
+    Place place = {notRanked().rank, 0, {}};
+    uint32_t index = 0; // The last one's number in its rank.
     if (param.topK > 0 &&
         static_cast<uint32_t>(param.topK) < bins.total.count) {
-      const Place last =
-          find<Measure::Count>(bins, static_cast<uint32_t>(param.topK - 1));
-      mass = last.before.mass +
-             (param.topK - last.before.count) * weightOf(logitOf(last.rank));
+      const auto target = static_cast<uint32_t>(param.topK - 1);
+      place = find<Measure::Count>(bins, target);
+      index = target - place.before.count;
+      mass = place.before.mass +
+             (uint64_t{index} + 1) * weightOf(logitOf(place.rank));
     }
     if (param.topP < 1) {
       const uint64_t target = beforeShare(param.topP, mass);
-      const Place last = find<Measure::Mass>(bins, target);
-      const uint64_t weight = weightOf(logitOf(last.rank));
-      mass = last.before.mass +
-             ((target - last.before.mass) / weight + 1) * weight;
+      place = find<Measure::Mass>(bins, target);
+      index = static_cast<uint32_t>((target - place.before.mass) /
+                                    weightOf(logitOf(place.rank)));
     }
-    const uint64_t target = partOf(mass, param.uniform);
-    const Place place = find<Measure::Mass>(bins, target);
-    write(place.rank,
-          (target - place.before.mass) / weightOf(logitOf(place.rank)), out);
+    return {place.rank,
+            index + 1 < place.count ? idOf(place.rank, index) : notRanked().id};
+  }
+
+  /// The token that `param` chooses, of which the temperature is not 0.
+  LLAMAC_DEVICE int sample(const SamplingParams &param) const {
+    Ranked last = notRanked();
+    if (param.topK > 0 || param.topP < 1)
+      last = lastKept(param);
+    // Times, as positive floats, are in the order of their bits.
+    Ranked best = notRanked();
+    forEach([&](uint32_t id, float logit) {
+      const uint32_t rank = rankOf(logit);
+      if (rank > last.rank || (rank == last.rank && id > last.id))
+        return;
+      const uint32_t time =
+          bitCast<uint32_t>(exponentialOf(tokenNoise(param.noiseKey, id)) *
+                            exp2Approx((largest - logit) * scale));
+      if (time < best.rank)
+        best = {time, id};
+    });
+    return static_cast<int>(firstOfBlock<warps>(best, memory.firsts).id);
   }
 };
 
@@ -396,13 +442,11 @@ LLAMAC_DEVICE void sample(const float *logits, const SamplingParams *params,
   const Ranked first =
       firstOfLanes(laneIndex() < blocks ? firsts[laneIndex()] : notRanked());
   const SamplingParams param = params[blockIdx.y];
-  out += blockIdx.y;
-  if (first.rank == 0 || !(param.temperature > 0)) {
-    if (threadIdx.x == 0)
-      *out = first.rank == 0 ? -1 : static_cast<int>(first.id);
-    return;
-  }
-  row.choose(first, param).sample(param, out);
+  int token = first.rank == 0 ? -1 : static_cast<int>(first.id);
+  if (first.rank != 0 && param.temperature > 0)
+    token = row.choose(first, param).sample(param);
+  if (threadIdx.x == 0)
+    out[blockIdx.y] = token;
 }
 
 } // namespace llamac::cuda

@@ -17,6 +17,14 @@ using namespace llamac::cuda;
     sample<width>(logits, params, {firsts, counters}, out);                    \
   }
 
+/// out[i] = exponentialOf(in[i]).
+extern "C" __global__ void __launch_bounds__(128)
+    exponentials(float *out, const unsigned *in, int rows) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < rows)
+    out[i] = exponentialOf(in[i]);
+}
+
 LLAMAC_SAMPLE(1)
 LLAMAC_SAMPLE(7)
 LLAMAC_SAMPLE(1000)

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernel against a sort in double precision, and against the sampler of
-// the host. A random number that lies closer to a border between two tokens
-// than rounding is decided by no one, so it is left out; hardly any does.
+// the host. A draw that rounding could decide otherwise is left out; hardly any
+// is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +29,16 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 
 namespace llamac::cuda {
 namespace {
 
 using Logits = std::vector<float>;
 
-/// How far from a border a random number must be, as a share of all weights.
-constexpr double rounding = 2e-6;
+/// How far from top-p's border a sum of weights must be, as a share of all of
+/// them, and from the least time the next one, as a share of it.
+constexpr double rounding = 2e-6, timeRounding = 1e-5;
 
 /// Sampling.cu, compiled once in a process.
 const SimModule &module(bool checked) {
@@ -103,6 +105,9 @@ protected:
     return tokens(logits, {draw})[0];
   }
 
+  std::vector<int> drawsOf(const Logits &logits, const SamplingParams &params,
+                           int count);
+
   Logits normal(size_t count, float scale) {
     std::normal_distribution<float> distribution(0, scale);
     Logits logits(count);
@@ -114,8 +119,7 @@ protected:
   std::mt19937 random{99};
 };
 
-/// The token that `draw` chooses of `logits`; none when it is too close to
-/// call.
+/// The token that `draw` chooses of `logits`; none where rounding decides.
 std::optional<int> expectedToken(absl::Span<const float> logits,
                                  const SamplingParams &draw) {
   std::vector<int> order(logits.size());
@@ -144,12 +148,17 @@ std::optional<int> expectedToken(absl::Span<const float> logits,
       return std::nullopt;
     sums.erase(last + 1, sums.end());
   }
-  const double at = draw.uniform * 0x1p-32 * sums.back();
-  const auto chosen = std::upper_bound(sums.begin(), sums.end(), at);
-  if (isClose(*chosen, at) ||
-      (chosen != sums.begin() && isClose(chosen[-1], at)))
+  std::vector<std::pair<double, int>> times;
+  for (size_t i = 0; i < sums.size(); ++i)
+    times.emplace_back(
+        exponentialOf(tokenNoise(draw.noiseKey, order[i])) *
+            std::exp((double{logits[order[0]]} - logits[order[i]]) /
+                     draw.temperature),
+        order[i]);
+  std::sort(times.begin(), times.end());
+  if (times.size() > 1 && times[1].first < times[0].first * (1 + timeRounding))
     return std::nullopt;
-  return order[static_cast<size_t>(chosen - sums.begin())];
+  return times[0].second;
 }
 
 /// The token that the host's sampler chooses.
@@ -157,9 +166,27 @@ int hostToken(absl::Span<const float> logits, const SamplingParams &draw) {
   auto sampler =
       Sampler::create({draw.temperature, draw.topK, draw.topP, uint64_t{1}});
   EXPECT_TRUE(sampler.ok()) << sampler.status();
-  return draw.temperature == 0
-             ? argmax(logits)
-             : sampler->choose(logits, draw.uniform * 0x1p-32);
+  return draw.temperature == 0 ? argmax(logits)
+                               : sampler->choose(logits, draw.noiseKey);
+}
+
+/// Draws by `count` random keys: each is the expected token.
+std::vector<int> SamplingTest::drawsOf(const Logits &logits,
+                                       const SamplingParams &params,
+                                       int count) {
+  std::vector<SamplingParams> draws(count, params);
+  Logits rows;
+  for (SamplingParams &draw : draws) {
+    draw.noiseKey = static_cast<uint32_t>(random());
+    rows.insert(rows.end(), logits.begin(), logits.end());
+  }
+  std::vector<int> got = tokens(rows, draws);
+  for (int i = 0; i < count; ++i) {
+    const std::optional<int> expected = expectedToken(logits, draws[i]);
+    EXPECT_EQ(got[i], expected.value_or(got[i]))
+        << "top-k " << params.topK << ", key " << draws[i].noiseKey;
+  }
+  return got;
 }
 
 TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
@@ -186,7 +213,7 @@ TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
         SCOPED_TRACE(absl::StrCat("width ", width, ", scale ", scale,
                                   ", temperature ", draws[r].temperature,
                                   ", top-k ", draws[r].topK, ", top-p ",
-                                  draws[r].topP, ", unit ", draws[r].uniform));
+                                  draws[r].topP, ", key ", draws[r].noiseKey));
         const absl::Span<const float> row(&logits[r * width], width);
         const std::optional<int> expected = expectedToken(row, draws[r]);
         ++drawn;
@@ -202,59 +229,71 @@ TEST_P(SamplingTest, DrawsAsASortInDoublePrecision) {
 
 TEST_P(SamplingTest, EqualLogitsStandInOrderOfTheirIds) {
   // Nine tokens weigh the same; all others weigh nothing.
-  const int ids[] = {3, 31, 32, 33, 64, 158, 159, 160, 4098};
+  const std::vector<int> ids = {3, 31, 32, 33, 64, 158, 159, 160, 4098};
   Logits logits(4099, -1000);
   for (int id : ids)
     logits[id] = 2;
-  std::vector<SamplingParams> draws;
-  Logits rows;
-  for (int i = 0; i < 9; ++i) {
-    // The middle of the share of number i.
-    const auto unit = static_cast<uint32_t>((i + 0.5) / 9 * 0x1p32);
-    draws.push_back({0.7f, 0, 1, unit});
-    rows.insert(rows.end(), logits.begin(), logits.end());
+  // The first four of them; the first two, which reach a share of 1 / 5; the
+  // first, which does of four.
+  for (const auto &[topK, topP, kept] :
+       {std::tuple(0, 1.0f, 9), {4, 1.0f, 4}, {0, 0.2f, 2}, {4, 0.2f, 1}}) {
+    const std::vector<int> got =
+        drawsOf(logits, {0.7f, topK, topP, 0}, 6 * kept);
+    EXPECT_EQ(std::set<int>(got.begin(), got.end()),
+              std::set<int>(ids.begin(), ids.begin() + kept));
   }
-  EXPECT_EQ(tokens(rows, draws),
-            std::vector<int>(std::begin(ids), std::end(ids)));
-  // The first four of them may be drawn; then the first two, which reach a
-  // share of 1 / 5.
-  EXPECT_EQ(token(logits, {0.7f, 4, 1, 0xffffffff}), 33);
-  EXPECT_EQ(token(logits, {0.7f, 0, 0.2f, 0xffffffff}), 31);
-  EXPECT_EQ(token(logits, {0.7f, 4, 0.2f, 0xffffffff}), 3);
   EXPECT_EQ(token(logits, {0, 0, 1, 0xffffffff}), 3);
 }
 
 TEST_P(SamplingTest, DrawsFromWhereLogitsOfBothSignsMeet) {
   // The two zeros are one; the order goes on through them.
   const Logits logits = {-0.0f, 1e-30f, 0.0f, -1e-30f, -0.0f, -1, 1};
-  for (int i = 0; i < 16; ++i) {
-    const SamplingParams draw{100, 0, 1,
-                              static_cast<uint32_t>(i) << 28 | 1 << 27};
-    EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
-        << i;
-  }
+  for (const int topK : {0, 3, 4, 6})
+    drawsOf(logits, {100, topK, 1, 0}, 16);
 }
 
 TEST_P(SamplingTest, NeighbouringNumbersStandInOrder) {
   const Logits logits = {1,  std::nextafter(1.0f, 2.0f),  1,    -1,
                          -1, std::nextafter(-1.0f, 0.0f), -1000};
-  for (int i = 0; i < 16; ++i) {
-    const SamplingParams draw{2, 0, 1,
-                              static_cast<uint32_t>(i) << 28 | 1 << 27};
-    EXPECT_EQ(std::optional(token(logits, draw)), expectedToken(logits, draw))
-        << i;
-  }
+  for (const int topK : {0, 1, 2, 4, 5})
+    drawsOf(logits, {2, topK, 1, 0}, 16);
 }
 
 TEST_P(SamplingTest, DrawsFromTheLargestFiniteLogits) {
   const float most = std::numeric_limits<float>::max();
   const Logits logits = {-most, most, 0, most, -most, 0, 0};
   EXPECT_EQ(token(logits, {0, 0, 1, 0}), 1);
-  EXPECT_EQ(token(logits, {0.5f, 0, 1, 0x7fffffff}), 1);
-  EXPECT_EQ(token(logits, {0.5f, 0, 1, 0x80000000}), 3);
+  const std::vector<int> got = drawsOf(logits, {0.5f, 0, 1, 0}, 16);
+  EXPECT_EQ(std::set<int>(got.begin(), got.end()), (std::set<int>{1, 3}));
   // At either end of the temperatures.
-  EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {1e-38f, 0, 1, 0xffffffff}), 3);
-  EXPECT_EQ(token({1, 2, 3, 4, 3, 2, 1}, {most, 0, 1, 0xffffffff}), 6);
+  const Logits small = {1, 2, 3, 4, 3, 2, 1};
+  EXPECT_EQ(drawsOf(small, {1e-38f, 0, 1, 0}, 4), std::vector<int>(4, 3));
+  const std::vector<int> hot = drawsOf(small, {most, 0, 1, 0}, 60);
+  EXPECT_EQ(std::set<int>(hot.begin(), hot.end()).size(), small.size());
+}
+
+TEST_P(SamplingTest, ExponentialsAreThoseOfTheHost) {
+  std::vector<uint32_t> noise = {0,        1,        2,          (1U << 29) - 1,
+                                 1U << 29, 1U << 31, 0xfffffffe, 0xffffffff};
+  while (noise.size() < 2048)
+    noise.push_back(static_cast<uint32_t>(random()) >> noise.size() % 32);
+  std::vector<float> out(noise.size());
+  Simulator simulator(GetParam());
+  simulator.memory().add("in", noise.data(), noise.size() * sizeof(uint32_t),
+                         SimContents::ReadOnly);
+  simulator.memory().add("out", out.data(), out.size() * sizeof(float),
+                         SimContents::Undefined);
+  SimLaunch launch;
+  launch.kernel = "exponentials";
+  launch.grid.x = static_cast<uint32_t>(noise.size() / 128);
+  launch.block.x = 128;
+  launch.args = {out.data(), noise.data()};
+  launch.rows = static_cast<int32_t>(noise.size());
+  ASSERT_TRUE(simulator.run(module(GetParam().checked), launch).ok());
+  for (size_t i = 0; i < noise.size(); ++i) {
+    const double expected = llamac::exponentialOf(noise[i]);
+    EXPECT_NEAR(out[i], expected, 0x1p-20 * expected) << noise[i];
+  }
 }
 
 TEST_P(SamplingTest, ABlockForEveryLaneFindsTheFirst) {
@@ -265,8 +304,13 @@ TEST_P(SamplingTest, ABlockForEveryLaneFindsTheFirst) {
   logits[width + 20000] = logits[width + 40000] = 9;
   logits[3 * width - 1] = NAN;
   const SamplingParams greedy{0, 0, 1, 0};
-  EXPECT_EQ(tokens(logits, {greedy, {0.1f, 2, 1, 0xffffffff}, greedy}),
-            (std::vector<int>{100, 40000, -1}));
+  const SamplingParams draw{0.1f, 2, 1, 0xffffffff};
+  const int drawn =
+      tokenNoise(draw.noiseKey, 20000) < tokenNoise(draw.noiseKey, 40000)
+          ? 20000
+          : 40000;
+  EXPECT_EQ(tokens(logits, {greedy, draw, greedy}),
+            (std::vector<int>{100, drawn, -1}));
 }
 
 TEST_P(SamplingTest, ARowThatIsNotFiniteHasNoToken) {

@@ -34,8 +34,8 @@ static std::shared_ptr<Program> sampleProgram(int64_t vocabulary) {
   return program;
 }
 
-/// The token that `draw` chooses; open where rounding could choose another, for
-/// some share of the weights is next to where a target falls.
+/// The token that `draw` chooses; open where rounding could choose another: a
+/// sum of weights is next to top-p's target, or a time next to the least one.
 static Expected tokenOf(const std::vector<double> &logits,
                         const SamplingParams &draw) {
   if (!std::all_of(logits.begin(), logits.end(),
@@ -63,12 +63,19 @@ static Expected tokenOf(const std::vector<double> &logits,
       isClose |= std::abs(sum - target) < 1e-5 * total;
     return std::lower_bound(sums.begin(), sums.end(), target) - sums.begin();
   };
-  double mass = total;
   if (draw.topP < 1)
-    mass = sums[countBelow(draw.topP * total)];
-  const auto at = countBelow(draw.uniform * 0x1p-32 * mass);
-  Expected token{static_cast<double>(order[at])};
-  token.isOpen = isClose && draw.uniform != 0;
+    order.resize(countBelow(draw.topP * total) + 1);
+  std::vector<std::pair<double, int32_t>> times;
+  for (const int32_t id : order) {
+    const double weight =
+        std::exp((logits[id] - logits[order[0]]) / draw.temperature);
+    times.emplace_back(exponentialOf(tokenNoise(draw.noiseKey, id)) / weight,
+                       id);
+  }
+  std::sort(times.begin(), times.end());
+  isClose |= times.size() > 1 && times[1].first < times[0].first * (1 + 1e-5);
+  Expected token{static_cast<double>(times[0].second)};
+  token.isOpen = isClose;
   return token;
 }
 

@@ -402,6 +402,8 @@ const std::vector<WrapperCase> &wrapperCases() {
        EXPECT_EACH(asBits(std::fmax(asFloat(a), asFloat(b))))},
       {"powerOfTwo", Input::Floats, Match::Float,
        EXPECT_EACH(asBits(static_cast<float>(std::exp2(double{asFloat(a)}))))},
+      {"logarithm", Input::Positive, Match::Sum,
+       EXPECT_EACH(asBits(static_cast<float>(std::log2(double{asFloat(a)}))))},
       {"reciprocal", Input::Floats, Match::Float,
        EXPECT_EACH(asBits(static_cast<float>(1 / double{asFloat(a)})))},
       {"reciprocalRoot", Input::Positive, Match::Float,

@@ -29,7 +29,7 @@ enum class Match {
   Float, ///< Floats within 1e-6 of the value: approximations on a GPU, which
          ///< give 0 for what is below 2^-126; NaN matches NaN.
   Sum,   ///< Floats within 1e-5, or above 1 within 1e-5 of the value: sums of
-         ///< products in any order.
+         ///< products in any order, and logarithms.
 };
 
 /// A kernel of Wrappers.cu and what it should give.

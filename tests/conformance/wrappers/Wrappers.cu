@@ -96,6 +96,7 @@ WRAPPER(largerNumber) {
   FOR_EACH out[i] = asBits(maximumNumber(asFloat(in[i]), asFloat(in[i + 256])));
 }
 WRAPPER(powerOfTwo) { FOR_EACH out[i] = asBits(exp2Approx(asFloat(in[i]))); }
+WRAPPER(logarithm) { FOR_EACH out[i] = asBits(log2Approx(asFloat(in[i]))); }
 WRAPPER(reciprocal) { FOR_EACH out[i] = asBits(rcpApprox(asFloat(in[i]))); }
 WRAPPER(reciprocalRoot) {
   FOR_EACH out[i] = asBits(rsqrtApprox(asFloat(in[i])));

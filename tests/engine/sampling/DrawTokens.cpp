@@ -1,4 +1,4 @@
-//===- DrawTokens.cpp - The tokens that a grid of uniforms selects --------===//
+//===- DrawTokens.cpp - The tokens that many keys draw --------------------===//
 //
 // Part of the llamac project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,7 +8,7 @@
 //
 // usage: draw-tokens TEMPERATURE MIN_P TOP_K TOP_P DRAWS < LOGITS > IDS
 //
-// Logits are float32; of each of DRAWS uniforms, evenly spread over [0, 1), the
+// Logits are float32; of each of DRAWS noise keys, which count up from 0, the
 // id of its token is written as int32.
 //
 //===----------------------------------------------------------------------===//
@@ -39,9 +39,9 @@ int main(int argc, char **argv) {
                  std::string(sampler.status().message()).c_str());
     return 2;
   }
-  const int draws = std::atoi(argv[5]);
-  for (int i = 0; i < draws; ++i) {
-    const int32_t id = sampler->choose(logits, (i + 0.5) / draws);
+  const auto draws = static_cast<uint32_t>(std::atoi(argv[5]));
+  for (uint32_t noiseKey = 0; noiseKey < draws; ++noiseKey) {
+    const int32_t id = sampler->choose(logits, noiseKey);
     std::fwrite(&id, sizeof(id), 1, stdout);
   }
   return 0;

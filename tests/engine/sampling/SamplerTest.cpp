@@ -9,6 +9,7 @@
 #include "engine/sampling/Sampler.h"
 
 #include "runtime/base/Status.h"
+#include "tests/engine/sampling/ChiSquare.h"
 
 #include <gtest/gtest.h>
 
@@ -110,12 +111,11 @@ TEST(SamplerTest, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(shares(all, logits, 4000).size(), 3u);
 }
 
-/// The token of `uniform` as the options define it: all tokens are sorted, and
-/// each option drops those at the end. None where the choice is within rounding
-/// of another.
-static std::optional<int32_t> chooseBySort(const std::vector<float> &logits,
-                                           const SamplingOptions &options,
-                                           double uniform) {
+/// The weights of tokens as the options define them, 0 for those that are not
+/// kept: all tokens are sorted, and each option drops those at the end. None
+/// where rounding decides what is kept.
+static std::optional<std::vector<long double>>
+weighBySort(const std::vector<float> &logits, const SamplingOptions &options) {
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
@@ -144,18 +144,35 @@ static std::optional<int32_t> chooseBySort(const std::vector<float> &logits,
   if (kept < sums.size() && (isClose(sums[kept - 1], goal) ||
                              (kept > 1 && isClose(sums[kept - 2], goal))))
     return std::nullopt;
-  const long double place = uniform * sums[kept - 1];
-  const size_t chosen =
-      std::upper_bound(sums.begin(), sums.begin() + kept, place) - sums.begin();
-  if (isClose(sums[chosen], place) ||
-      (chosen > 0 && isClose(sums[chosen - 1], place)))
+  std::vector<long double> weights(logits.size());
+  for (size_t i = 0; i < kept; ++i)
+    weights[order[i]] = sums[i] - (i > 0 ? sums[i - 1] : 0);
+  return weights;
+}
+
+/// The token that the noise of a key draws by the definition; none where the
+/// choice is within rounding of another.
+static std::optional<int32_t> chooseBySort(const std::vector<float> &logits,
+                                           const SamplingOptions &options,
+                                           uint32_t noiseKey) {
+  const auto weights = weighBySort(logits, options);
+  if (!weights)
     return std::nullopt;
-  return order[chosen];
+  std::vector<std::pair<long double, int32_t>> times;
+  for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id)
+    if ((*weights)[id] > 0) {
+      const long double u = (tokenNoise(noiseKey, id) + 0.5L) * 0x1p-32L;
+      times.emplace_back(-std::log1p(-u) / (*weights)[id], id);
+    }
+  std::sort(times.begin(), times.end());
+  if (times.size() > 1 &&
+      times[1].first - times[0].first < 1e-9L * times[0].first)
+    return std::nullopt;
+  return times[0].second;
 }
 
 TEST(SamplerTest, ATokenIsThatOfASortOfAllTokens) {
   std::mt19937 random(5);
-  std::uniform_real_distribution<double> uniforms(0, 1);
   int compared = 0, undecided = 0;
   for (const size_t size : {1, 7, 300, 5000})
     for (const float scale : {0.1f, 3.0f})
@@ -167,7 +184,7 @@ TEST(SamplerTest, ATokenIsThatOfASortOfAllTokens) {
           if (hasEquals)
             logit = std::round(logit * 4) / 4;
         }
-        for (const double temperature : {0.01, 0.7, 5.0})
+        for (const double temperature : {1e-300, 0.01, 0.7, 5.0})
           for (const int64_t topK : {0, 1, 40, 1000})
             for (const double topP : {1.0, 0.9, 0.5, 1e-6})
               for (const double minP : {0.0, 1e-3, 0.3, 1.0}) {
@@ -176,29 +193,29 @@ TEST(SamplerTest, ATokenIsThatOfASortOfAllTokens) {
                                               .topP = topP,
                                               .seed = 1,
                                               .minP = minP};
-                const double uniform = uniforms(random);
+                const auto noiseKey = static_cast<uint32_t>(random());
                 const std::optional<int32_t> expected =
-                    chooseBySort(logits, options, uniform);
+                    chooseBySort(logits, options, noiseKey);
                 undecided += !expected;
                 if (!expected)
                   continue;
                 ++compared;
-                ASSERT_EQ(make(options).choose(logits, uniform), *expected)
+                ASSERT_EQ(make(options).choose(logits, noiseKey), *expected)
                     << size << " tokens of scale " << scale << ", temperature "
                     << temperature << ", top-k " << topK << ", top-p " << topP
-                    << ", min-p " << minP << ", uniform " << uniform;
+                    << ", min-p " << minP << ", key " << noiseKey;
               }
       }
   EXPECT_GT(compared, 2000);
   EXPECT_LT(undecided, compared / 4);
 }
 
-TEST(SamplerTest, EveryUniformHasAToken) {
+TEST(SamplerTest, EveryKeyHasAToken) {
   const std::vector<float> logits = {3, 1, 2, -700, 3, -1e30f};
   for (const double topP : {1.0, 0.8})
-    for (const double uniform : {0.0, 0x1p-53, 0.5, 1 - 0x1p-53}) {
+    for (const uint32_t noiseKey : {0U, 1U, 1U << 31, UINT32_MAX}) {
       Sampler sampler = make({.temperature = 1, .topP = topP, .seed = 1});
-      EXPECT_GE(sampler.choose(logits, uniform), 0);
+      EXPECT_NE(sampler.choose(logits, noiseKey), 5);
     }
 }
 
@@ -214,47 +231,98 @@ TEST(SamplerTest, MinPKeepsTokensOfAShareOfTheLargestProbability) {
   EXPECT_NEAR(counts.at(0), 0.15 / 0.95, 0.01);
 }
 
-/// The statistic of Pearson's test of `counts` against `probabilities`, all of
-/// them above 0.
-static double chiSquare(const std::map<int32_t, double> &counts,
-                        const std::map<int32_t, double> &probabilities,
-                        int draws) {
-  double statistic = 0;
-  for (const auto &[id, probability] : probabilities) {
-    const auto found = counts.find(id);
-    const double share = found == counts.end() ? 0 : found->second;
-    statistic +=
-        (share - probability) * (share - probability) / probability * draws;
+/// The probabilities of tokens as the options define them.
+static std::vector<double> probabilitiesOf(const std::vector<float> &logits,
+                                           const SamplingOptions &options) {
+  const auto weights = weighBySort(logits, options);
+  EXPECT_TRUE(weights);
+  const long double sum =
+      std::accumulate(weights->begin(), weights->end(), 0.0L);
+  std::vector<double> probabilities;
+  for (const long double weight : *weights)
+    probabilities.push_back(static_cast<double>(weight / sum));
+  return probabilities;
+}
+
+TEST(SamplerTest, AMillionDrawsFollowTheProbabilities) {
+  std::vector<float> flat(20, 0.5f), peaked, mixed;
+  for (int i = 0; i < 12; ++i)
+    peaked.push_back(-1.1f * static_cast<float>(i * 5 % 12));
+  for (int i = 0; i < 40; ++i)
+    mixed.push_back(2 * std::sin(static_cast<float>(3 * i)));
+  const std::pair<const std::vector<float> &, SamplingOptions> cases[] = {
+      {flat, {.temperature = 1}},
+      {flat, {.temperature = 1, .topK = 7}},
+      {peaked, {.temperature = 1}},
+      {peaked, {.temperature = 0.4}},
+      {peaked, {.temperature = 3, .topK = 8, .topP = 0.8}},
+      {mixed, {.temperature = 1}},
+      {mixed, {.temperature = 1.5, .topK = 20}},
+      {mixed, {.temperature = 1, .topP = 0.7}},
+      {mixed, {.temperature = 0.8, .minP = 0.1}},
+      {mixed, {.temperature = 0.9, .topK = 30, .topP = 0.9, .minP = 0.02}},
+  };
+  for (const auto &[logits, options] : cases) {
+    SCOPED_TRACE(absl::StrCat(
+        logits.size(), " tokens, temperature ", options.temperature, ", top-k ",
+        options.topK, ", top-p ", options.topP, ", min-p ", options.minP));
+    SamplingOptions seeded = options;
+    seeded.seed = 3;
+    Sampler sampler = make(seeded);
+    std::vector<double> counts(logits.size());
+    for (int i = 0; i < 1'000'000; ++i)
+      ++counts[pick(sampler, logits)];
+    expectDrawnBy(probabilitiesOf(logits, options), counts);
   }
-  return statistic;
 }
 
 TEST(SamplerTest, SeedsAsAWholeFollowTheProbabilities) {
   // First tokens of as many answers.
   const std::vector<float> logits = {1, -2, 0.5, 3, 2, -9, 2.5, 1.5, 0, 2.9f};
-  const double temperature = 1.3;
   for (const int64_t topK : {0, 4}) {
-    std::map<int32_t, double> probabilities;
-    std::vector<float> sorted = logits;
-    std::sort(sorted.rbegin(), sorted.rend());
-    double total = 0;
-    for (size_t id = 0; id < logits.size(); ++id)
-      if (topK == 0 || logits[id] >= sorted[topK - 1])
-        total += probabilities[static_cast<int32_t>(id)] =
-            std::exp(logits[id] / temperature);
-    for (auto &[id, probability] : probabilities)
-      probability /= total;
-    std::map<int32_t, double> counts;
-    constexpr int draws = 20000;
-    for (uint64_t seed = 0; seed < draws; ++seed) {
-      Sampler sampler =
-          make({.temperature = temperature, .topK = topK, .seed = seed});
-      counts[pick(sampler, logits)] += 1.0 / draws;
+    SamplingOptions options{.temperature = 1.3, .topK = topK};
+    std::vector<double> counts(logits.size());
+    for (uint64_t seed = 0; seed < 20000; ++seed) {
+      options.seed = seed;
+      Sampler sampler = make(options);
+      ++counts[pick(sampler, logits)];
     }
-    // One in a million of 9 degrees of freedom is above 44.
-    EXPECT_LT(chiSquare(counts, probabilities, draws), 44);
-    for (const auto &[id, count] : counts)
-      EXPECT_EQ(probabilities.count(id), 1u);
+    expectDrawnBy(probabilitiesOf(logits, options), counts);
+  }
+}
+
+TEST(SamplerTest, ADraftOfLikeLogitsMostlyDrawsTheSame) {
+  // The rule of ratios would accept 0.85 of them.
+  constexpr int distributions = 3000, tokens = 2000;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  Sampler sampler = make({.temperature = 1, .seed = 2});
+  std::vector<float> logits(tokens), ofDraft(tokens);
+  int same = 0;
+  for (int i = 0; i < distributions; ++i) {
+    for (int id = 0; id < tokens; ++id) {
+      logits[id] = 4 * normal(random);
+      ofDraft[id] = logits[id] + 0.5f * normal(random);
+    }
+    Sampler drafts = sampler.forDrafts();
+    const int32_t draft = pick(drafts, ofDraft);
+    same += draft == pick(sampler, logits);
+  }
+  EXPECT_GT(same, 0.77 * distributions);
+  EXPECT_LT(same, 0.85 * distributions);
+}
+
+TEST(SamplerTest, ADraftOfTheSameLogitsAlwaysDrawsTheSame) {
+  std::vector<float> logits(300);
+  for (size_t id = 0; id < logits.size(); ++id)
+    logits[id] = std::sin(static_cast<float>(7 * id));
+  for (const int64_t topK : {0, 40}) {
+    Sampler sampler =
+        make({.temperature = 1, .topK = topK, .topP = 0.9, .seed = 5});
+    for (int i = 0; i < 100; ++i) {
+      Sampler drafts = sampler.forDrafts();
+      ASSERT_EQ(pick(drafts, logits), pick(sampler, logits));
+    }
   }
 }
 
@@ -418,8 +486,7 @@ TEST(SamplerTest, ADrawForThePlanIsTheOneThatTheSamplerMakes) {
     EXPECT_EQ(draw.temperature, 0.7f);
     EXPECT_EQ(draw.topK, 9);
     EXPECT_EQ(draw.topP, 0.8f);
-    EXPECT_EQ(plan->choose(logits, draw.uniform * 0x1p-32),
-              pick(*host, logits));
+    EXPECT_EQ(plan->choose(logits, draw.noiseKey), pick(*host, logits));
   }
 }
 

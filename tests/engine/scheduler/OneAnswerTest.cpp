@@ -197,7 +197,7 @@ TEST_F(OneAnswerTest, APlanThatSamplesGetsTheDrawsOfTheSeed) {
       const SamplingParams draw = sampler->nextParams();
       EXPECT_EQ(draw.temperature, 0.8f);
       EXPECT_EQ(draw.topP, 0.9f);
-      expected.push_back(toy::drawnToken(draw.uniform, 20));
+      expected.push_back(toy::drawnToken(draw.noiseKey, 20));
       all.push_back(expected.back());
     }
     if (toy::isPoisoned(all))

@@ -204,7 +204,7 @@ TEST_P(EngineTest, EveryItemOfABatchGetsTheTokenOfItsSampler) {
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_EQ(*(*next)[0], toy::argmaxAfter(one));
     if (device) {
-      EXPECT_EQ(*(*next)[1], toy::drawnToken(same->nextParams().uniform, 5));
+      EXPECT_EQ(*(*next)[1], toy::drawnToken(same->nextParams().noiseKey, 5));
     } else {
       std::vector<float> logits(toy::vocab);
       for (int id = 0; id < toy::vocab; ++id)
@@ -599,7 +599,7 @@ TEST_P(EngineErrors, ARefusedBatchDrawsNothing) {
             ExitCode::Usage);
   const auto next = engine->sample({{&one, prompt, &*sampler}});
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ(*(*next)[0], toy::drawnToken(same->nextParams().uniform, 5));
+  EXPECT_EQ(*(*next)[0], toy::drawnToken(same->nextParams().noiseKey, 5));
 }
 
 /// Two tokens, of which the second has logits of NaN.

@@ -55,8 +55,8 @@ inline float logitOf(unsigned hash, int id, float program) {
 }
 
 /// The token that a plan that samples draws with a temperature.
-constexpr int drawnToken(unsigned unit, int topK) {
-  return 2 + static_cast<int>((unit >> 8 ^ static_cast<unsigned>(topK)) %
+constexpr int drawnToken(unsigned noiseKey, int topK) {
+  return 2 + static_cast<int>((noiseKey >> 8 ^ static_cast<unsigned>(topK)) %
                               (vocab - 3));
 }
 
