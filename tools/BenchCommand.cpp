@@ -293,7 +293,7 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
 static absl::Status checkOptions(const Model &model,
                                  const BenchOptions &options) {
   const int64_t context = model.context();
-  LLAMAC_RETURN_IF_ERROR(checkServing(options, context));
+  LLAMAC_RETURN_IF_ERROR(checkServing(options, model));
   const struct {
     const char *flag;
     int64_t value, least;

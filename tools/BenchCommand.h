@@ -36,6 +36,7 @@ struct BenchOptions {
   std::string trace = {};   ///< A file of requests; empty: none.
   int64_t sharedPrefix = 0; ///< Tokens that all prompts begin with.
   int64_t longPrompt = 0;   ///< Tokens of a prompt beside streams; 0: none.
+  int speculative = -2;     ///< Request::speculative of each request.
   SchedulerOptions scheduler = {};
 };
 
@@ -56,7 +57,8 @@ void loadFor(const BenchOptions &options, ModelOptions &loading);
 /// %, or three standard errors). Usage error when the tokens exceed the
 /// context, or the batch the sequences that the model was loaded for.
 ///
-/// Requests that come and go are servingBench()'s.
+/// Requests that come and go are servingBench()'s. Drafts are theirs alone: of
+/// fixed tokens none would be right.
 absl::Status benchCommand(const std::shared_ptr<const Model> &model,
                           const BenchOptions &options, std::FILE *out);
 

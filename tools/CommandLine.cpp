@@ -430,6 +430,12 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
       "--long-prompt", options.longPrompt, "N",
       "Measure the time between tokens of --batch streams, alone and while "
       "a prompt of N tokens comes in");
+  serving
+      .addDefault("--speculative", options.speculative, "N",
+                  "Most tokens that a step verifies of a draft, as in run; "
+                  "prompts are random, so that without --draft only what "
+                  "answers repeat is drafted")
+      ->check(wholeNumber(-2, mostDrafts));
   addSchedulerOptions(serving, options.scheduler,
                       "as many as delay them little");
 }

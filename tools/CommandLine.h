@@ -75,10 +75,11 @@ void printLoaded(const Model &model);
 // or model comes from is the tool's own.
 /// Last of a verb's, as --quiet may be the verb's own.
 void addModelOptions(CLI::App &app, LoadOptions &options);
-/// Only verbs that answer requests have this.
+/// Only verbs whose answers are the model's own have this.
 template <typename Options>
 inline constexpr bool answersRequests =
     std::is_same_v<Options, RunOptions> ||
+    std::is_same_v<Options, BenchOptions> ||
     std::is_same_v<Options, ChatCommandOptions> ||
     std::is_same_v<Options, GenerateCommandOptions> ||
     std::is_same_v<Options, ServeOptions>;

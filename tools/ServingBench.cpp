@@ -17,12 +17,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,6 +76,9 @@ private:
 struct Stream {
   double arrival = 0;
   double first = 0, last = 0; ///< When tokens came; 0: none yet.
+  double lastOfBefore = 0;    ///< When the last one before `step` came.
+  int64_t step = 0;           ///< The step of the last token,
+  int64_t tokensOfStep = 0;   ///< and its tokens behind the first of all.
   bool hasEnded = false;
 };
 
@@ -161,7 +167,7 @@ arrivalsOf(const BenchOptions &options) {
 }
 
 /// Usage error for an option that would have no effect.
-static absl::Status checkTogether(const BenchOptions &options) {
+static absl::Status checkTogether(const BenchOptions &options, bool hasDraft) {
   const bool hasArrivals = options.requests > 0 || !options.trace.empty();
   const struct {
     const char *flag;
@@ -175,6 +181,10 @@ static absl::Status checkTogether(const BenchOptions &options) {
        "without --requests and --trace"},
       {"--shared-prefix", options.sharedPrefix != 0, hasArrivals,
        "with --requests or --trace"},
+      {"--speculative", options.speculative != BenchOptions().speculative,
+       hasArrivals, "with --requests or --trace; other tokens are fixed"},
+      {"--draft", hasDraft, hasArrivals,
+       "with --requests or --trace; other tokens are fixed"},
       {"--kv-pages", options.scheduler.kvPages != 0, isServing(options),
        "with --requests, --trace or --long-prompt"},
       {"--kv-memory", options.scheduler.kvMemory != 0, isServing(options),
@@ -195,8 +205,8 @@ static absl::Status checkTogether(const BenchOptions &options) {
   return absl::OkStatus();
 }
 
-absl::Status checkServing(const BenchOptions &options, int64_t context) {
-  LLAMAC_RETURN_IF_ERROR(checkTogether(options));
+absl::Status checkServing(const BenchOptions &options, const Model &model) {
+  LLAMAC_RETURN_IF_ERROR(checkTogether(options, model.draft() != nullptr));
   if (!(options.rate >= 0) || !std::isfinite(options.rate))
     return usageError(absl::StrCat(
         "--rate: expected requests a second, at least 0, got ", options.rate));
@@ -204,6 +214,7 @@ absl::Status checkServing(const BenchOptions &options, int64_t context) {
   if (options.longPrompt > 0 && !options.promptTokens.empty())
     arrivals = {{0, options.longPrompt, 1},
                 {0, options.promptTokens.front(), options.genTokens}};
+  const int64_t context = model.context();
   for (const Arrival &arrival : arrivals)
     if (arrival.promptTokens > context ||
         arrival.genTokens - 1 > context - arrival.promptTokens)
@@ -230,6 +241,9 @@ public:
 
 private:
   absl::Status submit(const Arrival &arrival, RandomStream &random);
+  void take(Stream &stream, const AnswerPart &part);
+  void endStep(Stream &stream);
+  std::string draftsLine(const SchedulerCounts &counts) const;
 
   Scheduler &scheduler;
   const BenchOptions &options;
@@ -247,27 +261,48 @@ absl::Status ServingRun::submit(const Arrival &arrival, RandomStream &random) {
   Stream &stream = streams.emplace_back();
   stream.arrival = start + arrival.seconds;
   ++open;
+  Request request = randomRequest(random, scheduler.model().config().vocabSize,
+                                  arrival.promptTokens, options.sharedPrefix,
+                                  arrival.genTokens);
+  request.speculative = options.speculative;
   return scheduler
-      .submit(randomRequest(random, scheduler.model().config().vocabSize,
-                            arrival.promptTokens, options.sharedPrefix,
-                            arrival.genTokens),
-              [this, &stream](const AnswerPart &part) {
-                const double now = steadySeconds();
-                if (!part.tokens.empty()) {
-                  if (stream.first == 0)
-                    firstTokens.add(now - stream.arrival);
-                  else
-                    betweenTokens.add(now - stream.last);
-                  stream.first = stream.first == 0 ? now : stream.first;
-                  stream.last = now;
-                }
-                if (!part.end)
-                  return;
-                --open;
-                wholeAnswers.add(now - stream.arrival);
-                failure.Update(part.end->status);
-              })
+      .submit(std::move(request),
+              [this, &stream](const AnswerPart &part) { take(stream, part); })
       .status();
+}
+
+void ServingRun::take(Stream &stream, const AnswerPart &part) {
+  const double now = steadySeconds();
+  if (!part.tokens.empty()) {
+    const int64_t step = scheduler.counts().steps;
+    if (step != stream.step)
+      endStep(stream);
+    stream.step = step;
+    if (stream.first == 0) {
+      stream.first = now;
+      firstTokens.add(now - stream.arrival);
+    } else {
+      ++stream.tokensOfStep;
+    }
+    stream.last = now;
+  }
+  if (!part.end)
+    return;
+  endStep(stream);
+  --open;
+  wholeAnswers.add(now - stream.arrival);
+  failure.Update(part.end->status);
+}
+
+/// Adds the times between the tokens of a step, which come at once, and the one
+/// before them.
+void ServingRun::endStep(Stream &stream) {
+  const double each = (stream.last - stream.lastOfBefore) /
+                      static_cast<double>(stream.tokensOfStep);
+  for (int64_t i = 0; i < stream.tokensOfStep; ++i)
+    betweenTokens.add(each);
+  stream.lastOfBefore = stream.last;
+  stream.tokensOfStep = 0;
 }
 
 absl::Status ServingRun::run(const std::vector<Arrival> &arrivals) {
@@ -292,6 +327,29 @@ absl::Status ServingRun::run(const std::vector<Arrival> &arrivals) {
   return absl::OkStatus();
 }
 
+/// The tokens that a step brings an answer that decodes in it.
+static double tokensPerStep(const SchedulerCounts &counts) {
+  const int64_t sampled = counts.answerTokens - counts.acceptedTokens();
+  return static_cast<double>(counts.answerTokens) /
+         static_cast<double>(sampled);
+}
+
+/// A line of figures; empty where nobody asks for drafts.
+std::string ServingRun::draftsLine(const SchedulerCounts &counts) const {
+  if (options.speculative == 0 ||
+      (options.speculative == -2 && !scheduler.model().draft()))
+    return "";
+  const auto last = std::ranges::find_if(counts.accepted | std::views::reverse,
+                                         std::identity());
+  return absl::StrFormat(
+      "drafts       %10.2f tokens a step  (%d of %d draft tokens accepted%s)\n",
+      tokensPerStep(counts), counts.acceptedTokens(), counts.draftTokens,
+      counts.acceptedTokens() == 0
+          ? ""
+          : absl::StrCat("; by place: ", absl::StrJoin(counts.accepted.begin(),
+                                                       last.base(), " ")));
+}
+
 void ServingRun::print(std::FILE *out) const {
   const SchedulerCounts counts = scheduler.counts();
   const double rate = static_cast<double>(counts.answerTokens) / seconds;
@@ -312,7 +370,11 @@ void ServingRun::print(std::FILE *out) const {
                                  {"answer_s", wholeAnswers.report()},
                                  {"steps", counts.steps},
                                  {"host_share", host},
-                                 {"preemptions", counts.preemptions}};
+                                 {"preemptions", counts.preemptions},
+                                 {"tokens_per_step", tokensPerStep(counts)},
+                                 {"draft_tokens", counts.draftTokens},
+                                 {"accepted_tokens", counts.acceptedTokens()},
+                                 {"accepted_by_place", counts.accepted}};
     absl::FPrintF(out, "%s\n", report.dump());
     return;
   }
@@ -323,10 +385,12 @@ void ServingRun::print(std::FILE *out) const {
                 "answer       %s\n"
                 "host         %10.2f %% of a step outside kernels\n"
                 "cached       %10d of %d prompt tokens\n"
-                "preemptions  %10d\n",
+                "preemptions  %10d\n"
+                "%s",
                 rate, streams.size(), atOnce, firstTokens.text(),
                 betweenTokens.text(), wholeAnswers.text(), 1e2 * host,
-                counts.cachedTokens, counts.promptTokens, counts.preemptions);
+                counts.cachedTokens, counts.promptTokens, counts.preemptions,
+                draftsLine(counts));
 }
 
 //===----------------------------------------------------------------------===//
@@ -457,15 +521,18 @@ void LongPromptRun::print(std::FILE *out) const {
 // The command
 //===----------------------------------------------------------------------===//
 
-/// Brings code and weights into memory.
+/// Brings code and weights into memory, also those of a draft model.
 static absl::Status warmUp(const std::shared_ptr<const Model> &model) {
   LLAMAC_ASSIGN_OR_RETURN(const auto scheduler, Scheduler::create(model));
   RandomStream random(3);
+  const int64_t genTokens =
+      model->draft() ? std::min<int64_t>(3, model->context()) : 1;
+  Request request = randomRequest(
+      random, model->config().vocabSize,
+      std::min<int64_t>(16, model->context() + 1 - genTokens), 0, genTokens);
+  request.speculative = model->draft() ? 1 : 0;
   LLAMAC_RETURN_IF_ERROR(
-      scheduler
-          ->submit(randomRequest(random, model->config().vocabSize,
-                                 std::min<int64_t>(16, model->context()), 0, 1),
-                   [](const AnswerPart &) {})
+      scheduler->submit(std::move(request), [](const AnswerPart &) {})
           .status());
   while (!scheduler->isIdle())
     scheduler->step();

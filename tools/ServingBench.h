@@ -17,8 +17,8 @@ namespace llamac {
 bool isServing(const BenchOptions &options);
 
 /// Usage error for options of requests that do not go together, or a trace or
-/// numbers that a model of `context` tokens a sequence cannot run.
-absl::Status checkServing(const BenchOptions &options, int64_t context);
+/// numbers that `model` cannot run.
+absl::Status checkServing(const BenchOptions &options, const Model &model);
 
 /// Runs requests of random tokens through a scheduler, greedily and past stop
 /// tokens, for every batch size in turn: as many run at once, and others wait.
@@ -26,8 +26,10 @@ absl::Status checkServing(const BenchOptions &options, int64_t context);
 /// Requests come by a trace, or `requests` of them at `rate` a second with
 /// exponential gaps (Poisson arrivals) by a fixed seed. Prints output tokens a
 /// second; the median and 99th percentile of the time to first token (TTFT),
-/// from the arrival on, and of the time between two tokens of an answer; and
-/// the share of the steps' time that is not spent in kernels.
+/// from the arrival on, and of the time between two tokens of an answer, which
+/// those of one step share evenly; the share of the steps' time that is not
+/// spent in kernels; and the drafts, with the tokens that a step brings an
+/// answer.
 ///
 /// With a long prompt: as many streams as the batch decode, and the time
 /// between their tokens is compared with that while such a prompt comes in.

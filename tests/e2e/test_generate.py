@@ -523,8 +523,30 @@ class Bench(GenerateCase):
         self.assertEqual(report["times_beside"], 2 * 2 * 12)
         self.assertGreater(report["p99_ratio"], 0)
 
+    def test_drafts_of_requests(self):
+        flags = ("--requests", 6, "--prompt-tokens", 9, "--gen-tokens", 12, "--batch", 2)
+        (plain,) = self.bench(*flags)
+        self.assertEqual((plain["draft_tokens"], plain["tokens_per_step"]), (0, 1))
+        # The model drafts for itself, and is mostly right.
+        flags += ("--speculative", 4, "--draft", self.plan)
+        (drafted,) = self.bench(*flags)
+        accepted = drafted["accepted_tokens"]
+        self.assertEqual(drafted["generated_tokens"], 72)
+        self.assertGreater(accepted, 20)
+        self.assertLessEqual(accepted, drafted["draft_tokens"])
+        self.assertEqual(sum(drafted["accepted_by_place"]), accepted)
+        self.assertEqual(drafted["tokens_per_step"], 72 / (72 - accepted))
+        self.assertLess(drafted["steps"], plain["steps"])
+        self.assertLess(0, drafted["between_tokens_s"]["median"])
+        text = self.llamac("bench", self.plan, *flags).stdout
+        self.assertRegex(text, r"(?m)^drafts +\d+\.\d\d tokens a step  \(\d+ of \d+ draft tokens accepted; by place: \d+ [ \d]+\)$")
+
     def test_options_that_have_no_effect_are_refused(self):
         for flags, message in [
+            (("--speculative", 2), "--speculative: expected it with --requests or --trace; other tokens are fixed"),
+            (("--draft", self.plan), "--draft: expected it with --requests or --trace; other tokens are fixed"),
+            (("--long-prompt", 5, "--speculative", -1), "--speculative: expected it with --requests or --trace"),
+            (("--requests", 2, "--speculative", 17), "--speculative: expected -2 to 16, got 17"),
             (("--rate", 5), "--rate: expected it with --requests"),
             (("--kv-pages", 5), "--kv-pages: expected it with"),
             (("--batch-invariant",), "--batch-invariant: expected it with"),

@@ -127,7 +127,7 @@ class DraftModel(support.TestCase):
     def test_only_verbs_that_answer_have_a_draft_model(self):
         flags = ("--tokens", "1,2", "-o", self.path("logits.npy"), "--draft", self.plan)
         self.assertIn("--draft", self.llamac("logits", self.plan, *flags, expect=support.USAGE).stderr)
-        for verb in ("run", "chat", "generate", "serve"):
+        for verb in ("run", "chat", "generate", "bench", "serve"):
             self.assertIn("--draft MODEL", self.llamac(verb, "--help").stdout)
 
 
