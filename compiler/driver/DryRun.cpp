@@ -12,6 +12,8 @@
 #include "runtime/cpu/MachineLimits.h"
 #include "runtime/cuda/GpuSpec.h"
 
+#include "absl/functional/function_ref.h"
+
 #include <algorithm>
 #include <unistd.h>
 
@@ -50,6 +52,22 @@ static absl::StatusOr<schema::PlanT> manifestOf(const Checkpoint &checkpoint,
   return compilation->manifest();
 }
 
+/// The bytes that `models` need together, with their options changed by
+/// `change`.
+static absl::StatusOr<uint64_t>
+bytesOf(absl::Span<const DryRunModel> models,
+        absl::FunctionRef<void(CompileOptions &)> change) {
+  uint64_t bytes = 0;
+  for (const DryRunModel &model : models) {
+    CompileOptions options = model.options;
+    change(options);
+    LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT plan,
+                            manifestOf(model.checkpoint, options));
+    bytes += memoryNeeds(plan).total();
+  }
+  return bytes;
+}
+
 /// The totals of the smallest program that has as many rows.
 static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
   DecodeStep step{.sequences = sequences, .totals = {}};
@@ -70,16 +88,16 @@ static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
 
 namespace {
 
-/// Looks for the largest context for which there is memory. What a plan takes
-/// is nearly a line in its context: interpolated between one that fits and one
+/// Looks for the largest context for which there is memory. What plans take is
+/// nearly a line in their context: interpolated between one that fits and one
 /// that does not, a few compilations find it.
 class ContextSearch {
 public:
-  ContextSearch(const Checkpoint &checkpoint, const CompileOptions &options,
-                uint64_t memory, int64_t pageTokens)
-      : checkpoint(checkpoint), options(options), memory(memory),
-        pageTokens(pageTokens),
-        most(std::min(checkpoint.config.maxContext, kernel::longestContext)) {}
+  ContextSearch(absl::Span<const DryRunModel> models, uint64_t memory,
+                int64_t pageTokens)
+      : models(models), memory(memory), pageTokens(pageTokens),
+        most(std::min(models.front().checkpoint.config.maxContext,
+                      kernel::longestContext)) {}
 
   /// `fitting` tokens take `bytes`.
   absl::StatusOr<int64_t> run(int64_t fitting, uint64_t bytes) {
@@ -111,14 +129,14 @@ private:
   };
 
   absl::StatusOr<Point> at(int64_t pages) {
-    options.context = std::min(pages * pageTokens, most);
-    LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT plan,
-                            manifestOf(checkpoint, options));
-    return Point{pages, memoryNeeds(plan).total()};
+    LLAMAC_ASSIGN_OR_RETURN(
+        const uint64_t bytes, bytesOf(models, [&](CompileOptions &options) {
+          options.context = std::min(pages * pageTokens, most);
+        }));
+    return Point{pages, bytes};
   }
 
-  const Checkpoint &checkpoint;
-  CompileOptions options;
+  absl::Span<const DryRunModel> models;
   uint64_t memory;
   int64_t pageTokens;
   int64_t most; ///< Tokens.
@@ -129,40 +147,50 @@ private:
 /// The smallest number of ranks, doubled from those of `options`, for whose
 /// parts `device` has the memory; 0 where there is none. The ranks of a host
 /// share its memory.
-static absl::StatusOr<int64_t> ranksThatFit(const Checkpoint &checkpoint,
-                                            CompileOptions options,
-                                            const DeviceFacts &device) {
-  while (options.target != "cpu" && (options.ranks *= 2) <= mostRanks) {
-    const absl::StatusOr<schema::PlanT> plan = manifestOf(checkpoint, options);
-    if (exitCode(plan.status()) == ExitCode::Unsupported)
-      continue; // The model has no parts for so many.
-    LLAMAC_RETURN_IF_ERROR(plan.status());
-    if (memoryNeeds(*plan).total() <= device.memoryBytes)
-      return options.ranks;
+static absl::StatusOr<int64_t>
+ranksThatFit(absl::Span<const DryRunModel> models, const DeviceFacts &device) {
+  int64_t ranks = models.front().options.ranks;
+  while (models.front().options.target != "cpu" && (ranks *= 2) <= mostRanks) {
+    const absl::StatusOr<uint64_t> bytes = bytesOf(
+        models, [&](CompileOptions &options) { options.ranks = ranks; });
+    if (exitCode(bytes.status()) == ExitCode::Unsupported)
+      continue; // A model has no parts for so many.
+    LLAMAC_RETURN_IF_ERROR(bytes.status());
+    if (*bytes <= device.memoryBytes)
+      return ranks;
   }
   return 0;
 }
 
-absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
-                              const CompileOptions &options,
+absl::StatusOr<DryRun> dryRun(absl::Span<const DryRunModel> models,
                               const DeviceFacts &device) {
   DryRun run;
+  const auto &[checkpoint, options] = models.front();
   LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT plan,
                           manifestOf(checkpoint, options));
   run.memory = memoryNeeds(plan);
+  for (const DryRunModel &draft : models.subspan(1)) {
+    LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT drafting,
+                            manifestOf(draft.checkpoint, draft.options));
+    run.draft = memoryNeeds(drafting);
+  }
   run.decode.push_back(decodeOf(plan, 1));
   if (options.maxSequences > 1)
     run.decode.push_back(decodeOf(plan, options.maxSequences));
   if (!run.fits(device)) {
-    LLAMAC_ASSIGN_OR_RETURN(const int64_t ranks,
-                            ranksThatFit(checkpoint, options, device));
-    run.advice = memoryAdvice(plan, run.memory, device.memoryBytes, ranks);
+    LLAMAC_ASSIGN_OR_RETURN(const int64_t ranks, ranksThatFit(models, device));
+    // The draft model is taken to need what it needs now.
+    const uint64_t drafting = std::min(run.draft.total(), device.memoryBytes);
+    run.advice =
+        memoryAdvice(plan, run.memory, device.memoryBytes - drafting, ranks);
+    if (run.memory.total() <= device.memoryBytes)
+      run.advice += "; without --draft it fits";
     return run;
   }
-  LLAMAC_ASSIGN_OR_RETURN(run.largestContext,
-                          ContextSearch(checkpoint, options, device.memoryBytes,
-                                        plan.kv->pageTokens)
-                              .run(options.context, run.memory.total()));
+  LLAMAC_ASSIGN_OR_RETURN(
+      run.largestContext,
+      ContextSearch(models, device.memoryBytes, plan.kv->pageTokens)
+          .run(options.context, run.total()));
   return run;
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include <cstdint>
 #include <optional>
@@ -57,8 +58,16 @@ struct DecodeStep {
   int64_t collectives = 0; ///< Launches for which the ranks wait.
 };
 
+/// A model, which may be a configuration alone, and its options, which are
+/// resolved.
+struct DryRunModel {
+  Checkpoint checkpoint;
+  CompileOptions options;
+};
+
 struct DryRun {
-  MemoryNeeds memory;             ///< Memory of a rank.
+  MemoryNeeds memory; ///< Memory of a rank.
+  MemoryNeeds draft;  ///< Memory of the draft model, if there is one.
   std::vector<DecodeStep> decode; ///< Decode of one sequence and of all.
   /// The most tokens of a sequence, up to the model's own, for which the device
   /// has the memory, in whole pages; 0 where the plan does not fit.
@@ -68,16 +77,16 @@ struct DryRun {
   /// a power of two times what was asked for.
   std::string advice;
 
+  uint64_t total() const { return memory.total() + draft.total(); }
   bool fits(const DeviceFacts &device) const {
-    return memory.total() <= device.memoryBytes;
+    return total() <= device.memoryBytes;
   }
 };
 
-/// Estimates a run of `checkpoint`, which may be a configuration alone,
-/// compiled with `options`, which are resolved, for `device`. Errors: those of
-/// Compilation.
-absl::StatusOr<DryRun> dryRun(const Checkpoint &checkpoint,
-                              const CompileOptions &options,
+/// Estimates a run on `device` of the first of `models`, for which the second,
+/// if there is one, drafts; options for one of them are for both. Errors: those
+/// of Compilation.
+absl::StatusOr<DryRun> dryRun(absl::Span<const DryRunModel> models,
                               const DeviceFacts &device);
 
 } // namespace llamac

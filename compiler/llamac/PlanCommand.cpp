@@ -19,6 +19,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 namespace llamac {
 
@@ -56,11 +58,24 @@ static Json decodeJson(const DecodeStep &step, int64_t context,
           {"expected_tokens_per_second", expectedOf(step, device)}};
 }
 
-static Json toJson(const std::string &model, const CompileOptions &options,
-                   const DryRun &run, const DeviceFacts &device) {
-  const MemoryNeeds &memory = run.memory;
+static Json memoryJson(const MemoryNeeds &memory) {
+  return {{"weights", memory.weights},   {"kv", memory.kv},
+          {"arena", memory.arena},       {"inputs", memory.inputs},
+          {"counters", memory.counters}, {"exchange", memory.exchange},
+          {"gathered", memory.gathered}};
+}
+
+/// `models` are those of dryRun().
+static Json toJson(absl::Span<const DryRunModel> models, const DryRun &run,
+                   const DeviceFacts &device) {
+  const CompileOptions &options = models.front().options;
   const bool fits = run.fits(device);
-  Json json = {{"model", model},
+  Json memory = memoryJson(run.memory);
+  if (models.size() > 1)
+    memory["draft"] = run.draft.total();
+  memory["total"] = run.total();
+  memory["not_included"] = "the driver's own";
+  Json json = {{"model", models.front().checkpoint.name},
                {"target", options.target},
                {"gpu", options.gpu},
                {"context", options.context},
@@ -75,17 +90,12 @@ static Json toJson(const std::string &model, const CompileOptions &options,
                  {"decode_share_from", device.shareFrom},
                  {"collective_seconds", device.collectiveSeconds},
                  {"collective_seconds_from", device.collectiveFrom}}},
-               {"memory",
-                {{"weights", memory.weights},
-                 {"kv", memory.kv},
-                 {"arena", memory.arena},
-                 {"inputs", memory.inputs},
-                 {"counters", memory.counters},
-                 {"exchange", memory.exchange},
-                 {"gathered", memory.gathered},
-                 {"total", memory.total()},
-                 {"not_included", "the driver's own"}}},
-               {"fits", fits}};
+               {"memory", std::move(memory)}};
+  if (models.size() > 1)
+    json["draft"] = {{"model", models.back().checkpoint.name},
+                     {"context", models.back().options.context},
+                     {"memory", memoryJson(run.draft)}};
+  json["fits"] = fits;
   if (fits)
     json["largest_context"] = run.largestContext;
   else
@@ -121,15 +131,20 @@ static void printMemory(const CompileOptions &options, const DryRun &run,
   if (memory.exchange != 0)
     line("exchange", memory.exchange + memory.gathered,
          "what ranks bring to each other");
-  line("total", memory.total(), "the driver's own is not included");
+  if (const MemoryNeeds &draft = run.draft; draft.total() != 0)
+    line("draft", draft.total(),
+         absl::StrCat("weights ", formatBytes(draft.weights), ", KV cache ",
+                      formatBytes(draft.kv), ", the rest ",
+                      formatBytes(draft.rest())));
+  line("total", run.total(), "the driver's own is not included");
   line("there is", device.memoryBytes);
   if (!run.fits(device))
     std::printf("does not fit, %s missing; %s\n",
-                formatBytes(memory.total() - device.memoryBytes).c_str(),
+                formatBytes(run.total() - device.memoryBytes).c_str(),
                 run.advice.c_str());
   else
     std::printf("fits, %s left; it fits up to -c %lld\n",
-                formatBytes(device.memoryBytes - memory.total()).c_str(),
+                formatBytes(device.memoryBytes - run.total()).c_str(),
                 static_cast<long long>(run.largestContext));
 }
 
@@ -158,7 +173,7 @@ static void printDecode(const CompileOptions &options, const DryRun &run,
 namespace {
 
 struct PlanCommand {
-  std::string model;
+  std::string model, draft;
   CompileFlags flags;
   bool asJson = false;
 
@@ -168,22 +183,44 @@ struct PlanCommand {
     if (verb["--gpu"]->count() > 0 && verb["--target"]->count() == 0)
       flags.options.target = "cuda";
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions asked, flags.parse());
-    LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                            openModelOrConfig(model));
-    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options,
-                            resolveOptions(asked, checkpoint.config));
-    warnOfLongContext(options.context, checkpoint.config.maxContext);
+    std::vector<DryRunModel> models;
+    for (const std::string &path : {model, draft}) {
+      if (path.empty())
+        continue;
+      LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openModelOrConfig(path));
+      LLAMAC_ASSIGN_OR_RETURN(CompileOptions options,
+                              resolveOptions(asked, checkpoint.config));
+      warnOfLongContext(options.context, checkpoint.config.maxContext);
+      models.push_back({std::move(checkpoint), std::move(options)});
+    }
+    LLAMAC_RETURN_IF_ERROR(checkDraft(models.front(), models.back()));
+    const CompileOptions &options = models.front().options;
     LLAMAC_ASSIGN_OR_RETURN(const DeviceFacts device, deviceOf(options));
-    LLAMAC_ASSIGN_OR_RETURN(const DryRun result,
-                            dryRun(checkpoint, options, device));
+    LLAMAC_ASSIGN_OR_RETURN(const DryRun result, dryRun(models, device));
     if (asJson) {
-      std::printf("%s\n",
-                  jsonText(toJson(checkpoint.name, options, result, device), 2)
-                      .c_str());
+      std::printf("%s\n", jsonText(toJson(models, result, device), 2).c_str());
       return absl::OkStatus();
     }
     printMemory(options, result, device);
     printDecode(options, result, device);
+    return absl::OkStatus();
+  }
+
+  /// Usage error where `drafting` could not draft for `of`, which may be
+  /// itself.
+  absl::Status checkDraft(const DryRunModel &of,
+                          const DryRunModel &drafting) const {
+    const int64_t tokens = of.checkpoint.config.vocabSize;
+    const int64_t got = drafting.checkpoint.config.vocabSize;
+    if (got != tokens)
+      return usageError(absl::StrCat("--draft ", draft,
+                                     ": expected a vocabulary of ", tokens,
+                                     " tokens, as ", model, " has, got ", got));
+    if (drafting.options.context < of.options.context)
+      return usageError(
+          absl::StrCat("--draft ", draft, ": expected a context of at least ",
+                       of.options.context, " tokens, as ", model, " has, got ",
+                       drafting.options.context, "; -c gives both the same"));
     return absl::OkStatus();
   }
 
@@ -211,10 +248,13 @@ void addPlanCommand(CLI::App &app, absl::Status &status) {
   const OptionGroup group{*verb};
   group.addFlag("--json", command->asJson,
                 "Print one JSON object, with bytes as whole numbers");
+  group.add("--draft", command->draft, "MODEL",
+            "Count the memory of a smaller model that drafts answers, too");
   command->flags.addTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Nothing is written, and weights are not read.\n\n"
                "Examples:\n"
                "  llamac plan params.json --gpu h200 -c 32768\n"
+               "  llamac plan large.gguf --draft small.gguf --gpu h100\n"
                "  llamac plan model.gguf --parallel 4");
   verb->callback([command, &status] { status = command->run(); });
 }

@@ -138,6 +138,44 @@ class Plan(support.TestCase):
         found = self.plan(config_of("llama-2-7b"), "--gpu", "h200", "--parallel", 1)
         self.assertEqual(found["largest_context"], found["context"])
 
+    def test_a_draft_model_counts_too(self):
+        small = config_of("llama-3.2-1b")
+        options = ("--gpu", "h100", "-c", 4096, "--parallel", 3)
+        alone, drafting = self.plan(config_of("llama-3.1-8b"), *options), self.plan(small, *options)
+        both = self.plan(config_of("llama-3.1-8b"), *options, "--draft", small)
+        self.assertNotIn("draft", alone)
+        self.assertEqual(both["memory"]["draft"], drafting["memory"]["total"])
+        self.assertEqual(both["memory"]["total"], alone["memory"]["total"] + drafting["memory"]["total"])
+        parts = {name: drafting["memory"][name] for name in both["draft"]["memory"]}
+        self.assertEqual(both["draft"], {"model": drafting["model"], "context": 4096, "memory": parts})
+        self.assertEqual(sum(parts.values()), both["memory"]["draft"])
+        self.assertEqual(both["decode"], alone["decode"])
+
+    def test_what_fits_with_a_draft_model(self):
+        model = (config_of("llama-3.1-8b"), "--gpu", "rtx-4090", "--parallel", 2)
+        drafts = ("--draft", config_of("llama-3.2-1b"))
+        most = self.plan(*model, *drafts, "-c", 512)["largest_context"]
+        self.assertTrue(self.plan(*model, *drafts, "-c", most)["fits"])
+        self.assertFalse(self.plan(*model, *drafts, "-c", most + PAGE)["fits"])
+        alone = self.plan(*model, "-c", 512)["largest_context"]
+        self.assertGreater(alone, most)
+        found = self.plan(*model, *drafts, "-c", alone)
+        self.assertFalse(found["fits"])
+        advice = re.fullmatch(r"compile with -c (\d+).*, which would fit; without --draft it fits", found["advice"])
+        self.assertTrue(self.plan(*model, *drafts, "-c", advice[1])["fits"])
+        text = self.llamac("plan", *model, *drafts, "-c", 512).stdout
+        self.assertRegex(text, r"(?m)^  draft +\d\.\d GiB  weights \d\.\d GiB, KV cache [\d.]+ MiB, the rest [\d.]+ MiB$")
+
+    def test_a_draft_model_that_cannot_draft_is_refused(self):
+        for shape, options, words in (
+            ("smollm2-135m", (), "expected a vocabulary of 128256 tokens, as .* has, got 49152"),
+            ("qwen3-0.6b", ("--ranks", 2), "expected a vocabulary of 128256 tokens"),
+        ):
+            with self.subTest(shape):
+                flags = ("--gpu", "h200", *options, "--draft", os.path.join(SHAPES, shape))
+                result = self.llamac("plan", config_of("llama-3.1-8b"), *flags, expect=USAGE)
+                self.assertRegex(result.stderr, words)
+
     def test_speed_is_that_of_the_bytes(self):
         found = self.plan(config_of("llama-3.1-8b"), "--gpu", "sm_90a")
         device = found["device"]
