@@ -325,6 +325,13 @@ void Scheduler::step(absl::FunctionRef<bool()> isInterrupted) {
     run(start, isInterrupted);
 }
 
+/// Whether the drafts of a running answer wait for what steps cost.
+bool Scheduler::needsCosts() const {
+  return std::ranges::any_of(running, [&](const Job &job) {
+    return speculator.needsCosts(job.asked->request.speculative);
+  });
+}
+
 /// Whether the next step may verify a draft of `job`, which decodes.
 bool Scheduler::isSpeculative(const Job &job) const {
   return job.pending() == 1 && speculator.isOn(job.asked->request.speculative);
@@ -467,8 +474,15 @@ void Scheduler::lose(const absl::Status &status) {
 
 /// Runs a step that began at `start`.
 void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
+  const bool learnsCosts = needsCosts();
   const double draftedBefore = speculator.draftSeconds();
   Batch batch = chooseRows();
+  const auto recordSteps = [&](double seconds, int64_t steps) {
+    const double drafting = speculator.draftSeconds() - draftedBefore;
+    if (learnsCosts && steps > 0)
+      speculator.recordStep(batch.decodeRows,
+                            (seconds - drafting) / static_cast<double>(steps));
+  };
   Profile profile(model().plan());
   const bool isTimed = !options.profile && options.profileInterval > 0 &&
                        start >= nextProfile && batch.promptRows == 0;
@@ -476,13 +490,11 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   if (isTimed) {
     nextProfile = start + options.profileInterval;
     engine->setProfile(&profile);
-  } else if (batch.decodeRows == std::ssize(running) &&
+  } else if (!batch.hasDrafts && batch.decodeRows == std::ssize(running) &&
              runQueued(batch, isInterrupted)) {
     const double seconds = steadySeconds() - start;
     total.stepSeconds += seconds;
-    if (const int64_t steps = total.steps - before; steps > 0)
-      speculator.recordStep(batch.decodeRows,
-                            seconds / static_cast<double>(steps));
+    recordSteps(seconds, total.steps - before);
     return;
   }
   auto sampled = sample(batch);
@@ -514,9 +526,7 @@ void Scheduler::run(double start, absl::FunctionRef<bool()> isInterrupted) {
   total.stepSeconds += seconds;
   if (!isTimed) {
     if (batch.promptRows == 0)
-      speculator.recordStep(batch.decodeRows,
-                            seconds -
-                                (speculator.draftSeconds() - draftedBefore));
+      recordSteps(seconds, 1);
     budget.record(batch.decodeRows, batch.promptRows, seconds);
     return;
   }
@@ -532,9 +542,7 @@ bool Scheduler::runQueued(Batch &batch,
   // So many that those who watch the counts see them change, and fewer where
   // drafts wait for what a step costs.
   int64_t steps = 64;
-  if (speculator.needsCostOf(std::ssize(running)) &&
-      std::ranges::any_of(running,
-                          [&](const Job &job) { return isSpeculative(job); }))
+  if (needsCosts() && speculator.needsCostOf(std::ssize(running)))
     steps = 8;
   std::vector<DecodeItem> items;
   for (Job *job : batch.jobs) {

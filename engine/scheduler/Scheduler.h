@@ -186,6 +186,7 @@ private:
   int64_t grown(const Job &job) const;
   void preemptLast();
   void dropFailedStep();
+  bool needsCosts() const;
   bool isSpeculative(const Job &job) const;
   DraftedAnswer draftedAnswer(Job &job) const;
   void addDrafts(Batch &batch);

@@ -44,15 +44,15 @@ int Speculator::speculationOf(int asked) const {
   return asked >= -1 ? asked : hasModel ? -1 : 0;
 }
 
-/// The most tokens that a step may verify for `answer`.
-int64_t Speculator::mostOf(const DraftedAnswer &answer) const {
+/// The most tokens that a step with `room` more rows may verify for `answer`.
+int64_t Speculator::mostOf(const DraftedAnswer &answer, int64_t room) const {
   const int asked = speculationOf(answer.asked);
-  return std::clamp<int64_t>(answer.most, 0, asked < 0 ? mostDrafts : asked);
+  return std::clamp<int64_t>(std::min(answer.most, room), 0,
+                             asked < 0 ? mostDrafts : asked);
 }
 
-/// The draft of look-up for `answer`.
-Draft Speculator::lookUp(const DraftedAnswer &answer) const {
-  const int64_t most = mostOf(answer);
+/// The draft of look-up for `answer`, of at most `most` tokens.
+Draft Speculator::lookUp(const DraftedAnswer &answer, int64_t most) {
   if (most == 0)
     return {};
   PromptLookup &lookup = answer.drafts->lookup;
@@ -91,9 +91,10 @@ int64_t Speculator::payingDraft(absl::Span<const DraftedAnswer *const> answers,
 
 bool Speculator::wantsDraft(const DraftedAnswer &answer, int64_t rows,
                             int64_t mostRows) const {
-  if (mostOf(answer) == 0)
+  const int64_t most = mostOf(answer, mostRows - rows);
+  if (most == 0)
     return false;
-  const Draft draft = lookUp(answer);
+  const Draft draft = lookUp(answer, most);
   if (speculationOf(answer.asked) > 0)
     return hasModel || !draft.tokens.empty();
   const DraftedAnswer *const self = &answer;
@@ -102,16 +103,17 @@ bool Speculator::wantsDraft(const DraftedAnswer &answer, int64_t rows,
 }
 
 /// Replaces those of `drafts`, by look-up, for which the draft model is more
-/// often right.
+/// often right. It has none while it still runs a long prompt.
 void Speculator::draftByModel(absl::Span<const DraftedAnswer> answers,
                               int64_t rows, int64_t mostRows,
                               absl::Span<Draft> drafts) {
+  const int64_t room = mostRows - rows;
   std::vector<const DraftedAnswer *> paying;
   for (size_t i = 0; i < answers.size(); ++i) {
     const DraftedAnswer &answer = answers[i];
     const Draft &found = drafts[i];
     answer.drafts->isOfModel =
-        hasModel && mostOf(answer) > 0 &&
+        hasModel && mostOf(answer, room) > 0 &&
         (found.tokens.empty() ||
          found.survival.front() < answer.drafts->drafter.acceptance());
     if (answer.drafts->isOfModel && speculationOf(answer.asked) < 0)
@@ -125,9 +127,9 @@ void Speculator::draftByModel(absl::Span<const DraftedAnswer> answers,
     AnswerDrafts &of = *answer.drafts;
     if (!of.isOfModel)
       continue;
-    const int64_t most = speculationOf(answer.asked) < 0
-                             ? std::min(mostOf(answer), count)
-                             : mostOf(answer);
+    int64_t most = mostOf(answer, room);
+    if (speculationOf(answer.asked) < 0)
+      most = std::min(most, count);
     if (most == 0) {
       of.drafter.forget();
       of.isOfModel = false;
@@ -140,9 +142,13 @@ void Speculator::draftByModel(absl::Span<const DraftedAnswer> answers,
     return;
   auto made = model->draft(wanted);
   if (!made.ok())
-    return leaveOutModel(made.status());
-  for (size_t i = 0; i < numbers.size(); ++i)
-    drafts[numbers[i]] = std::move((*made)[i]);
+    leaveOutModel(made.status());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    bool &isOfModel = answers[numbers[i]].drafts->isOfModel;
+    isOfModel = made.ok() && !(*made)[i].tokens.empty();
+    if (isOfModel)
+      drafts[numbers[i]] = std::move((*made)[i]);
+  }
 }
 
 std::vector<std::vector<int32_t>>
@@ -151,12 +157,15 @@ Speculator::draft(absl::Span<const DraftedAnswer> answers, int64_t rows,
   const double start = steadySeconds();
   std::vector<Draft> drafts;
   for (const DraftedAnswer &answer : answers)
-    drafts.push_back(lookUp(answer));
+    drafts.push_back(lookUp(answer, mostOf(answer, mostRows - rows)));
   draftByModel(answers, rows, mostRows, absl::MakeSpan(drafts));
   // Numbers that requests say come before what pays.
   std::vector<Draft> optional(drafts.size());
   for (size_t i = 0; i < drafts.size(); ++i) {
     Draft &draft = drafts[i];
+    // Without the draft model that has just failed, fewer may be asked for.
+    if (!isOn(answers[i].asked))
+      draft.cut(0);
     // Nothing follows the end of an answer.
     draft.cut(std::ranges::find_first_of(draft.tokens, answers[i].stopIds) -
               draft.tokens.begin());

@@ -58,6 +58,9 @@ public:
   /// Whether `asked` (Request::speculative) asks for drafts.
   bool isOn(int asked) const { return speculationOf(asked) != 0; }
 
+  /// Whether it asks for those that pay, which takes the costs of steps.
+  bool needsCosts(int asked) const { return speculationOf(asked) < 0; }
+
   /// The draft tokens of each of `answers` that a step should verify, which has
   /// `rows` rows besides and at most `mostRows` in all.
   std::vector<std::vector<int32_t>>
@@ -95,8 +98,8 @@ public:
 
 private:
   int speculationOf(int asked) const;
-  int64_t mostOf(const DraftedAnswer &answer) const;
-  Draft lookUp(const DraftedAnswer &answer) const;
+  int64_t mostOf(const DraftedAnswer &answer, int64_t room) const;
+  static Draft lookUp(const DraftedAnswer &answer, int64_t most);
   int64_t payingDraft(absl::Span<const DraftedAnswer *const> answers,
                       int64_t rows, int64_t mostRows) const;
   void draftByModel(absl::Span<const DraftedAnswer> answers, int64_t rows,

@@ -107,6 +107,17 @@ class DraftModel(support.TestCase):
         self.assertEqual(drafted["text"], plain["text"])
         self.assertGreater(drafted["accepted_tokens"], 15)
 
+    def test_until_then_look_up_drafts_for_it(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "reading.txt"), encoding="utf-8") as f:
+            prompt = f.read(7000)
+        # So short a repetition that the draft model seems better.
+        prompt += "\nList: 1, 2, 3, 4, 5, 6, 7, 8, 9.\nAlso: 1, 2,"
+        flags = ("--temp", 0, "--draft", self.plan, "--speculative", 2, "-n", 3, "--json", "-q")
+        drafted = json.loads(self.llamac("run", self.plan, "--raw", "-p", prompt, *flags).stdout)
+        # In the two steps of the answer it runs 512 tokens each.
+        self.assertGreater(drafted["prompt_tokens"], 1024)
+        self.assertGreater(drafted["draft_tokens"], 0)
+
     def test_a_draft_that_does_not_fit_is_refused_in_one_line(self):
         config = Config(64, 2, 4, 2, vocab=261)
         small, short = self.path("small"), self.path("short.plan")

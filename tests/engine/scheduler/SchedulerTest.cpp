@@ -537,6 +537,31 @@ TEST_F(SchedulerTest, StepsThatAreTimedGiveTheSameAnswers) {
   EXPECT_GT(times->back().seconds, 0);
 }
 
+TEST_F(SchedulerTest, StepsShowTheirCostsOnceAnAnswerAsksForWhatPays) {
+  const auto repeating = [](int speculative) {
+    Request request = greedy({7, 7, 7, 7}, 12);
+    request.options.sampling.logitBias = {{7, 90}};
+    request.speculative = speculative;
+    return request;
+  };
+  for (const int speculative : {0, -2, 3}) {
+    ASSERT_TRUE(submit(repeating(speculative)).ok());
+    runAll();
+  }
+  const int64_t before = scheduler->counts().drafts;
+  EXPECT_GT(before, 0);
+  ASSERT_TRUE(submit(repeating(-1)).ok());
+  // The prompt, and a step whose costs nobody knows yet.
+  scheduler->step();
+  scheduler->step();
+  EXPECT_EQ(got.back()[0].tokens.size(), 2u);
+  EXPECT_EQ(scheduler->counts().drafts, before);
+  runAll();
+  EXPECT_GT(scheduler->counts().drafts, before);
+  for (const auto &answers : got)
+    EXPECT_EQ(answers[0].tokens, std::vector<int32_t>(12, 7));
+}
+
 TEST_F(SchedulerTest, StepsAreCountedByTheirRows) {
   ASSERT_TRUE(submit(greedy(cleanTokens(6, 5, 5), 3)).ok());
   runAll();

@@ -50,6 +50,18 @@ TEST_F(SpeculatorTest, DraftsEndWithTheAnswerTheStepAndStopIds) {
   EXPECT_EQ(draft(8), (Tokens{3, 4, 5}));
 }
 
+TEST_F(SpeculatorTest, AStepWithoutRoomWantsNoDraft) {
+  EXPECT_TRUE(speculator.wantsDraft(answer(8), /*rows=*/1, /*mostRows=*/2));
+  EXPECT_FALSE(speculator.wantsDraft(answer(8), /*rows=*/1, /*mostRows=*/1));
+  EXPECT_EQ(draft(8, /*most=*/100, /*mostRows=*/1), Tokens());
+}
+
+TEST_F(SpeculatorTest, OnlyThoseThatPayNeedCosts) {
+  for (const int asked : {-2, 0, 1, 16})
+    EXPECT_FALSE(speculator.needsCosts(asked));
+  EXPECT_TRUE(speculator.needsCosts(-1));
+}
+
 TEST_F(SpeculatorTest, WithoutADraftModelOnlyThoseThatAskHaveDrafts) {
   EXPECT_FALSE(speculator.isOn(-2));
   EXPECT_FALSE(speculator.isOn(0));
