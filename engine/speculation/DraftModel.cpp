@@ -78,8 +78,9 @@ DraftModel::draft(absl::Span<const DraftWanted> batch) {
     for (size_t k = 0; k < items.size(); ++k) {
       Drafter &drafter = *items[k].drafter;
       isDone[numbers[k]] = !items[k].sampler || !chosen[k].ok();
+      // Its logits are of no use there; catchUp() truncates the sequence.
       if (!chosen[k].ok())
-        drafter.release();
+        drafter.known.record(false);
       if (isDone[numbers[k]])
         continue;
       drafts[numbers[k]].add(*chosen[k], drafter.acceptance());
