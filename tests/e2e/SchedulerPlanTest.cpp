@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Run by test_scheduler.py and test_cuda.py, which make the plan
-// LLAMAC_TEST_PLAN. LLAMAC_TEST_LOAD has the numbers of requests, of sequences
-// at a time and of tokens of an answer; maybe then the share of pages that all
-// sequences can use, and whether prefixes are cached.
+// LLAMAC_TEST_PLAN, and maybe LLAMAC_TEST_DRAFT, which drafts for it.
+// LLAMAC_TEST_LOAD has the numbers of requests, of sequences at a time and of
+// tokens of an answer; maybe then the share of pages that all sequences can
+// use, and whether prefixes are cached.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,17 +33,17 @@ protected:
     const char *plan = std::getenv("LLAMAC_TEST_PLAN");
     const char *numbers = std::getenv("LLAMAC_TEST_LOAD");
     ASSERT_TRUE(plan && numbers);
-    int caches = 1, drafts = 0;
-    ASSERT_GE(std::sscanf(numbers, "%d,%ld,%d,%lf,%d,%d", &load.requests,
+    int caches = 1;
+    ASSERT_GE(std::sscanf(numbers, "%d,%ld,%d,%lf,%d", &load.requests,
                           &load.sequences, &load.mostTokens, &load.pages,
-                          &caches, &drafts),
+                          &caches),
               3);
     load.cachesPrefixes = caches != 0;
-    load.drafts = drafts != 0;
+    const char *draft = std::getenv("LLAMAC_TEST_DRAFT");
     auto loaded = Model::load(plan, {.threads = load.threads,
                                      .devices = allDevices(),
                                      .sequences = load.sequences,
-                                     .draft = load.drafts ? plan : ""});
+                                     .draft = draft ? draft : ""});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model = *std::move(loaded);
   }

@@ -33,9 +33,11 @@ class Load(support.TestCase):
         self.llamac("compile", model, "--target", target, "-c", 200, "-o", plan, "-q", *flags)
         return plan
 
-    def load(self, model, target, numbers, *flags, env=os.environ, test="EachAnswerIsTheOneThatItsRequestHasAlone"):
+    def load(self, model, target, numbers, *flags, draft=None, env=os.environ, test="EachAnswerIsTheOneThatItsRequestHasAlone"):
         plan = self.compile(model, target, *flags)
         env = dict(env, LLAMAC_TEST_PLAN=plan, LLAMAC_TEST_LOAD=numbers)
+        if draft:
+            env["LLAMAC_TEST_DRAFT"] = draft
         result = support.run([PROGRAM, f"--gtest_filter=*.{test}"], env=env, timeout=7200)
         self.assertEqual(result.returncode, support.OK, result.stdout[-4000:] + result.stderr[-2000:])
 
@@ -51,7 +53,27 @@ class OnCpu(Load):
     def test_a_model_that_drafts_for_itself(self):
         model = self.path("drafts")
         write_meta(model, self.CONFIG, random_weights(self.CONFIG, "bf16", 8), "bf16")
-        self.load(model, "cpu", support.by_tier("100,16,40,0.3,1,1", "2000,16,40,0.3,1,1"))
+        draft = self.compile(model, "cpu")
+        self.load(model, "cpu", support.by_tier("100,16,40,0.3", "10000,16,40,0.3"), draft=draft)
+
+    def test_smaller_models_that_draft(self):
+        model = self.path("drafted")
+        weights = random_weights(self.CONFIG, "bf16", 9)
+        write_meta(model, self.CONFIG, weights, "bf16")
+        # The first layer alone, which is right now and then, and one with windows.
+        first, windows = self.path("first"), self.path("windows")
+        of_first = {name: values for name, values in weights.items() if not name.startswith("layers.1.")}
+        write_meta(first, Config(64, 1, 4, 2, vocab=261), of_first, "bf16")
+        config = Config(64, 2, 2, 1, vocab=261, windows=(0, 11), qkv_bias=True)
+        write_huggingface(windows, config, random_weights(config, "bf16", 10), family=QWEN2)
+        of_many, of_two = "16,40,0.3", "2,40,1"
+        loads = [(first, of_many), (windows, of_two)]
+        if support.EXHAUSTIVE:
+            loads += [(first, of_two), (windows, of_many)]
+        for smaller, numbers in loads:
+            with self.subTest(os.path.basename(smaller), numbers=numbers):
+                draft = self.compile(smaller, "cpu", "--weights", "q8_0")
+                self.load(model, "cpu", f"{support.by_tier(100, 10000)},{numbers}", draft=draft)
 
     def test_q4_0(self):
         model = self.path("small.gguf")

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tests/Tier.h"
 #include "tests/engine/scheduler/RandomLoad.h"
 #include "tests/engine/step/RowBits.h"
 #include "tests/engine/toy/ToyModel.h"
@@ -18,7 +19,9 @@ namespace {
 class ToyLoad : public testing::TestWithParam<Load> {};
 
 TEST_P(ToyLoad, EachAnswerIsTheOneThatItsRequestHasAlone) {
-  const Load &load = GetParam();
+  Load load = GetParam();
+  if (load.drafts && isExhaustive())
+    load.requests = 10000;
   const toy::ToyPlanFile file([&](toy::ToyPlan &toy) {
     if (load.kinds)
       toy::addKinds(toy);
