@@ -10,6 +10,9 @@
 // of a virtual file system, and the object goes to a string. The linker reads
 // memory files and writes to a pipe, so that a killed process leaves nothing.
 //
+// Units with the same arguments read the headers as Clang has parsed them once,
+// which changes no byte of their objects.
+//
 //===----------------------------------------------------------------------===//
 
 #include "codegen/clang/ClangCompiler.h"
@@ -22,10 +25,12 @@
 #include "lld/Common/CommonLinkerContext.h"
 #include "lld/Common/Driver.h"
 #include "clang/Basic/DiagnosticOptions.h"
+#include "clang/Basic/Version.h"
 #include "clang/CodeGen/CodeGenAction.h"
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/CompilerInvocation.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "clang/Serialization/ASTWriter.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -37,11 +42,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <future>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <sys/mman.h>
@@ -52,32 +57,93 @@ LLD_HAS_DRIVER(elf)
 
 namespace llamac {
 
-static llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem>
-sourceFiles(const ClangJob &job, const SourceFile &unit) {
-  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+namespace {
+
+/// Parses a file and keeps what Clang knows then, as a precompiled header.
+class Precompile final : public clang::ASTFrontendAction {
+public:
+  std::shared_ptr<clang::PCHBuffer> buffer =
+      std::make_shared<clang::PCHBuffer>();
+
+protected:
+  bool BeginSourceFileAction(clang::CompilerInstance &compiler) override {
+    compiler.getLangOpts().CompilingPCH = true;
+    return true;
+  }
+  std::unique_ptr<clang::ASTConsumer>
+  CreateASTConsumer(clang::CompilerInstance &compiler,
+                    llvm::StringRef) override {
+    return std::make_unique<clang::PCHGenerator>(
+        compiler.getPreprocessor(), compiler.getModuleCache(),
+        /*OutputFile=*/"", /*isysroot=*/"", buffer,
+        /*Extensions=*/
+        llvm::ArrayRef<std::shared_ptr<clang::ModuleFileExtension>>());
+  }
+  clang::TranslationUnitKind getTranslationUnitKind() override {
+    return clang::TU_Prefix;
+  }
+  bool hasASTFileSupport() const override { return false; }
+};
+
+} // namespace
+
+/// Where units see the precompiled headers.
+static constexpr llvm::StringLiteral precompiledPath = "/kernels/headers.pch";
+
+/// What is precompiled: all headers but lists, which are of no use alone.
+static SourceFile allHeaders(const ClangJob &job) {
+  SourceFile all{"headers.h", ""};
   for (const KernelHeader &header : job.headers)
-    files->addFile("/kernels/" + header.name.str(), 0,
-                   llvm::MemoryBuffer::getMemBuffer(header.text, header.name));
-  files->addFile("/kernels/" + unit.name, 0,
-                 llvm::MemoryBuffer::getMemBuffer(unit.text, unit.name));
-  return files;
+    if (!header.name.ends_with(".def"))
+      absl::StrAppend(&all.text, "#include \"", header.name.str(), "\"\n");
+  return all;
 }
 
-static absl::StatusOr<std::string> compileObject(const ClangJob &job,
-                                                 const ClangUnit &unit) {
+/// Runs `action` on `source`, C++ or headers as `language` says, with cc1's
+/// `unitArgs` after those of the job; `precompiled` are its headers, or empty.
+static absl::Status run(clang::FrontendAction &action, const ClangJob &job,
+                        const char *language, const SourceFile &source,
+                        const std::vector<std::string> &unitArgs,
+                        llvm::StringRef precompiled,
+                        std::unique_ptr<llvm::raw_pwrite_stream> output = {}) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
-  const std::string path = "/kernels/" + unit.source.name;
-  std::vector<const char *> args = {
-      "-emit-obj",          "-x",         "c++",
-      "-std=c++20",         "-fno-rtti",  "-nostdsysteminc",
-      "-nobuiltininc",      "-pic-level", "2",
-      "-mrelocation-model", "pic",        "-fvisibility=default",
-      "-I/kernels",         "-o",         "-"};
-  args.insert(args.end(), {"-triple", triple.c_str(), "-main-file-name",
-                           unit.source.name.c_str()});
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  auto addFile = [&](llvm::StringRef path, llvm::StringRef bytes) {
+    files->addFile(path, 0, llvm::MemoryBuffer::getMemBuffer(bytes, path));
+  };
+  for (const KernelHeader &header : job.headers)
+    addFile("/kernels/" + header.name.str(), header.text);
+  const std::string path = "/kernels/" + source.name;
+  addFile(path, source.text);
+  std::vector<const char *> args = {"-emit-obj",
+                                    "-x",
+                                    language,
+                                    "-std=c++20",
+                                    "-fno-rtti",
+                                    "-nostdsysteminc",
+                                    "-nobuiltininc",
+                                    "-pic-level",
+                                    "2",
+                                    "-mrelocation-model",
+                                    "pic",
+                                    "-fvisibility=default",
+                                    "-I/kernels",
+                                    "-o",
+                                    "-",
+                                    "-triple",
+                                    triple.c_str(),
+                                    "-main-file-name",
+                                    source.name.c_str()};
+  const SourceFile all = allHeaders(job);
+  if (!precompiled.empty()) {
+    addFile(precompiledPath, precompiled);
+    // Clang wants what it was made of.
+    addFile("/kernels/" + all.name, all.text);
+    args.insert(args.end(), {"-include-pch", precompiledPath.data()});
+  }
   for (const std::string &arg : job.args)
     args.push_back(arg.c_str());
-  for (const std::string &arg : unit.args)
+  for (const std::string &arg : unitArgs)
     args.push_back(arg.c_str());
   args.push_back(path.c_str());
 
@@ -94,34 +160,75 @@ static absl::StatusOr<std::string> compileObject(const ClangJob &job,
   // The diagnostics were made before the arguments that choose warnings.
   clang::ProcessWarningOptions(compiler.getDiagnostics(),
                                compiler.getDiagnosticOpts());
-  compiler.createFileManager(sourceFiles(job, unit.source));
+  compiler.createFileManager(files);
   // Where "1 error generated." would go.
   compiler.setVerboseOutputStream(llvm::nulls());
-
-  llvm::SmallVector<char, 0> object;
-  compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object));
-  clang::EmitObjAction action;
+  compiler.setOutputStream(std::move(output));
   if (!compiler.ExecuteAction(action) ||
       compiler.getDiagnostics().hasErrorOccurred())
     return internalError(
         absl::StrCat(job.what, " does not compile:\n", messages));
+  return absl::OkStatus();
+}
+
+static absl::StatusOr<std::string> compileObject(const ClangJob &job,
+                                                 const ClangUnit &unit,
+                                                 llvm::StringRef precompiled) {
+  llvm::SmallVector<char, 0> object;
+  clang::EmitObjAction action;
+  const absl::Status status =
+      run(action, job, "c++", unit.source, unit.args, precompiled,
+          std::make_unique<llvm::raw_svector_ostream>(object));
+  // Whatever is wrong with the headers as they were parsed, the text counts.
+  if (!status.ok() && !precompiled.empty())
+    return compileObject(job, unit, {});
+  LLAMAC_RETURN_IF_ERROR(status);
   return std::string(object.data(), object.size());
 }
 
-/// The cache key: a hash of all that decides the object of `unit`.
-static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
+/// A hash of `parts` and of all that decides what is made of them for units
+/// with `unitArgs`.
+static std::string keyFor(const ClangJob &job,
+                          const std::vector<std::string> &unitArgs,
+                          std::vector<absl::string_view> parts) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
-  std::vector<absl::string_view> parts = {LLVM_VERSION_STRING, triple,
-                                          job.settings, unit.source.name,
-                                          unit.source.text};
+  parts.insert(parts.end(), {triple, job.settings});
   parts.insert(parts.end(), job.args.begin(), job.args.end());
   parts.emplace_back("of the unit");
-  parts.insert(parts.end(), unit.args.begin(), unit.args.end());
+  parts.insert(parts.end(), unitArgs.begin(), unitArgs.end());
   for (const KernelHeader &header : job.headers) {
     parts.emplace_back(header.name.data(), header.name.size());
     parts.emplace_back(header.text.data(), header.text.size());
   }
   return keyOf(parts);
+}
+
+/// The cache key of the object of `unit`.
+static std::string objectKey(const ClangJob &job, const ClangUnit &unit) {
+  return keyFor(job, unit.args,
+                {LLVM_VERSION_STRING, unit.source.name, unit.source.text});
+}
+
+/// All headers of the job, parsed for units with `unitArgs`; empty where they
+/// are not in `cache` and `make` is false, or do not compile together.
+static std::string precompiledHeaders(const ClangJob &job,
+                                      const std::vector<std::string> &unitArgs,
+                                      const DiskCache &cache, bool make) {
+  // Clang reads only what the very same build of it has written.
+  const std::string version = clang::getClangFullVersion();
+  const std::string key =
+      keyFor(job, unitArgs, {"precompiled headers", version});
+  if (std::optional<std::string> known = cache.find(key))
+    return *std::move(known);
+  if (!make)
+    return {};
+  Precompile action;
+  if (!run(action, job, "c++-header", allHeaders(job), unitArgs, {}).ok() ||
+      !action.buffer->IsComplete)
+    return {};
+  std::string bytes(action.buffer->Data.data(), action.buffer->Data.size());
+  cache.keep(key, bytes);
+  return bytes;
 }
 
 static std::string pathOf(int descriptor) {
@@ -231,30 +338,44 @@ linkObjects(const ClangJob &job, const std::vector<std::string> &objects) {
 
 /// Compiles the units, but for those that are in `cache` if `takeCached`, and
 /// links them; `anyCached` says whether one was.
-static absl::StatusOr<std::string>
-compileAndLink(const ClangJob &job, const DiskCache &cache, bool takeCached,
-               std::atomic<bool> &anyCached) {
-  std::vector<absl::StatusOr<std::string>> results(
-      job.units.size(), internalError("not compiled"));
+static absl::StatusOr<std::string> compileAndLink(const ClangJob &job,
+                                                  const DiskCache &cache,
+                                                  bool takeCached,
+                                                  bool &anyCached) {
+  std::vector<std::string> keys(job.units.size()), objects(job.units.size());
+  std::vector<size_t> missing;
+  // The missing units by their arguments.
+  std::map<std::vector<std::string>, size_t> counts;
+  for (size_t i = 0; i < job.units.size(); ++i) {
+    keys[i] = objectKey(job, job.units[i]);
+    std::optional<std::string> known =
+        takeCached ? cache.find(keys[i]) : std::nullopt;
+    if (known) {
+      anyCached = true;
+      objects[i] = *std::move(known);
+    } else {
+      missing.push_back(i);
+      ++counts[job.units[i].args];
+    }
+  }
+  std::map<std::vector<std::string>, std::string> headers;
+  for (const auto &[args, count] : counts)
+    headers[args] = precompiledHeaders(job, args, cache, /*make=*/count > 2);
   const int threads =
       static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  parallelFor(threads, job.units.size(), [&](size_t i) {
-    const std::string key = objectKey(job, job.units[i]);
-    if (takeCached)
-      if (std::optional<std::string> known = cache.find(key)) {
-        anyCached = true;
-        results[i] = *std::move(known);
-        return;
-      }
-    results[i] = compileObject(job, job.units[i]);
-    if (results[i].ok())
-      cache.keep(key, *results[i]);
+  std::vector<absl::Status> results(missing.size());
+  parallelFor(threads, missing.size(), [&](size_t n) {
+    const size_t i = missing[n];
+    const ClangUnit &unit = job.units[i];
+    auto object = compileObject(job, unit, headers.at(unit.args));
+    results[n] = object.status();
+    if (!object.ok())
+      return;
+    cache.keep(keys[i], *object);
+    objects[i] = *std::move(object);
   });
-  std::vector<std::string> objects;
-  for (absl::StatusOr<std::string> &result : results) {
-    LLAMAC_RETURN_IF_ERROR(result.status());
-    objects.push_back(*std::move(result));
-  }
+  for (const absl::Status &result : results)
+    LLAMAC_RETURN_IF_ERROR(result);
   return linkObjects(job, objects);
 }
 
@@ -266,7 +387,7 @@ absl::StatusOr<std::string> compileSharedObject(const ClangJob &job) {
     llvm::InitializeNativeTargetAsmParser();
   });
   const DiskCache cache(CacheKind::Objects);
-  std::atomic<bool> anyCached = false;
+  bool anyCached = false;
   auto linked = compileAndLink(job, cache, /*takeCached=*/true, anyCached);
   if (linked.ok() || !anyCached)
     return linked;

@@ -125,24 +125,21 @@ static absl::StatusOr<std::string> placeTable(llvm::StringRef elf) {
                                       llvm::toString(object.takeError())));
   std::unique_ptr<llvm::DWARFContext> debugInfo =
       llvm::DWARFContext::create(**object);
-  std::map<uint64_t, std::string> places;
+  // The addresses where lines begin or end; several lines may begin at one.
+  std::map<uint64_t, bool> ends;
   for (const std::unique_ptr<llvm::DWARFUnit> &unit :
-       debugInfo->compile_units()) {
-    const llvm::DWARFDebugLine::LineTable *lines =
-        debugInfo->getLineTableForUnit(unit.get());
-    if (!lines)
-      continue;
-    for (const llvm::DWARFDebugLine::Row &row : lines->Rows)
-      places[row.Address.Address] =
-          row.EndSequence ? "unknown place"
-                          : placeOf(*debugInfo, row.Address.Address);
-  }
+       debugInfo->compile_units())
+    if (const llvm::DWARFDebugLine::LineTable *lines =
+            debugInfo->getLineTableForUnit(unit.get()))
+      for (const llvm::DWARFDebugLine::Row &row : lines->Rows)
+        ends[row.Address.Address] = row.EndSequence;
   std::string table;
-  const std::string *last = nullptr;
-  for (const auto &[address, place] : places) {
-    if (!last || *last != place)
+  std::string last;
+  for (const auto &[address, isEnd] : ends) {
+    std::string place = isEnd ? "unknown place" : placeOf(*debugInfo, address);
+    if (last != place)
       absl::StrAppend(&table, absl::Hex(address), " ", place, "\n");
-    last = &place;
+    last = std::move(place);
   }
   return table;
 }

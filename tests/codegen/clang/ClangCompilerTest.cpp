@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 namespace llamac {
 namespace {
@@ -61,6 +62,11 @@ protected:
       for (const auto &file : std::filesystem::directory_iterator(in))
         found.push_back(file.path());
     return found;
+  }
+
+  static std::string contentOf(const std::filesystem::path &path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   TestDirectory folder;
@@ -129,6 +135,38 @@ TEST_F(CachedObjects, WhateverDecidesAnObjectNamesIt) {
   EXPECT_THAT(compile(others[0]), HasSubstr("words and more"));
   EXPECT_THAT(compile(plain), Not(HasSubstr("words and more")));
   EXPECT_EQ(files().size(), others.size() + 1);
+}
+
+TEST_F(CachedObjects, HeadersThatAreParsedOnceGiveTheSameObjects) {
+  ClangJob three = job("words");
+  three.headers = {{"word.h", "#pragma once\n"
+                              "#define WORD \" here\"\n"
+                              "template <int n> int add(int i) { return i + n; "
+                              "}\n"}};
+  const ClangUnit unit = three.units.front();
+  three.units.clear();
+  for (const char *n : {"1", "2", "3"}) {
+    three.units.push_back(unit);
+    std::string &text = three.units.back().source.text;
+    // Each has a name of its own for the words.
+    text = absl::StrCat("#define text text", n, "\n", text, "int f", n,
+                        "(int i) { return add<", n, ">(i); }\n");
+  }
+  EXPECT_THAT(compile(three), HasSubstr("words here"));
+  std::map<std::filesystem::path, std::string> together;
+  for (const std::filesystem::path &file : files()) {
+    together[file] = contentOf(file);
+    std::filesystem::remove(file);
+  }
+  ASSERT_EQ(together.size(), 4u) << "three objects, and the headers";
+  for (const ClangUnit &each : three.units) {
+    ClangJob alone = three;
+    alone.units = {each};
+    compile(alone);
+  }
+  ASSERT_EQ(files().size(), 3u);
+  for (const std::filesystem::path &file : files())
+    EXPECT_EQ(contentOf(file), together[file]);
 }
 
 TEST_F(CachedObjects, AUnitThatDoesNotCompileIsNotCached) {
