@@ -90,7 +90,7 @@ protected:
 /// Where units see the precompiled headers.
 static constexpr llvm::StringLiteral precompiledPath = "/kernels/headers.pch";
 
-/// What is precompiled: all headers but lists, which are of no use alone.
+/// A file of all headers but lists, which are of no use alone.
 static SourceFile allHeaders(const ClangJob &job) {
   SourceFile all{"headers.h", ""};
   for (const KernelHeader &header : job.headers)
