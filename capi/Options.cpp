@@ -186,7 +186,8 @@ static constexpr NamedOption<ModelOptions> modelOptions[] = {
         "the best"),
     ROW("gpu_index", gpuIndex, "which GPU runs a plan for cuda", {0, 1023}),
     ROW("draft", draft,
-        "plan of a smaller model of the same vocabulary, which drafts answers",
+        "plan of a smaller model of the same vocabulary, or of an EAGLE-3 "
+        "head, which drafts answers",
         {}, "", "none"),
     ROW("verify", verify, "whether all checksums of the plan are verified"),
     ROW("tuned", tuned, "whether kernels have the configs that tuning found"),

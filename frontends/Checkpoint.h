@@ -93,8 +93,8 @@ struct OpenOptions {
   std::string headOf = {};
 };
 
-/// Whether `path` is the directory of an EAGLE-3 head. Errors: those of a
-/// config.json that cannot be read.
+/// Whether `path` is the directory of an EAGLE-3 head or its config.json.
+/// Errors: those of a config.json that cannot be read.
 absl::StatusOr<bool> isDraftHead(absl::string_view path);
 
 /// Opens the model at `path`: a .gguf file or a directory with one; a directory

@@ -135,8 +135,8 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
 void addDraftOption(CLI::App &app, LoadOptions &options) {
   const OptionGroup group{app, "Execution"};
   group.add("--draft", options.draft, "MODEL",
-            "Smaller model of the same vocabulary, which drafts answers for "
-            "this one to verify (see --speculative)");
+            "Smaller model of the same vocabulary, or EAGLE-3 head of this "
+            "one, which drafts answers to verify (see --speculative)");
 }
 
 void addRankOptions(CLI::App &app, LoadOptions &options) {

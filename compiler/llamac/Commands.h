@@ -41,7 +41,8 @@ void addTuneCommand(CLI::App &app, absl::Status &status);
 
 /// The model at `path`; its configuration alone where `path` is one, or a
 /// directory with nothing else of it. Errors: those of openCheckpoint().
-absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path);
+absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path,
+                                             const OpenOptions &opening = {});
 
 /// The flags of a compilation, as every verb that may compile takes them.
 struct CompileFlags {

@@ -220,7 +220,8 @@ static std::map<std::string, std::string> fieldsOf(absl::string_view options) {
   return fields;
 }
 
-absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path) {
+absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path,
+                                             const OpenOptions &opening) {
   namespace fs = std::filesystem;
   const auto isConfig = [](const fs::path &file) {
     return file.extension() == ".json";
@@ -234,7 +235,7 @@ absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path) {
                 return kind == ".pth" || kind == ".safetensors" ||
                        kind == ".gguf";
               });
-  return isAlone ? openConfig(path) : openCheckpoint(path);
+  return isAlone ? openConfig(path, opening) : openCheckpoint(path, opening);
 }
 
 absl::Status CompileFlags::checkPlan(const std::string &path) const {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/DryRun.h"
+#include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
@@ -183,13 +184,19 @@ struct PlanCommand {
     if (verb["--gpu"]->count() > 0 && verb["--target"]->count() == 0)
       flags.options.target = "cuda";
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions asked, flags.parse());
+    DraftedPlans plans = {asked, asked};
+    if (!draft.empty()) {
+      LLAMAC_ASSIGN_OR_RETURN(plans, resolveDraft(model, draft, asked));
+    }
     std::vector<DryRunModel> models;
-    for (const std::string &path : {model, draft}) {
+    for (const auto &[path, of] :
+         {std::pair(model, plans.ofModel), std::pair(draft, plans.ofDraft)}) {
       if (path.empty())
         continue;
-      LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openModelOrConfig(path));
+      LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                              openModelOrConfig(path, {.headOf = of.headOf}));
       LLAMAC_ASSIGN_OR_RETURN(CompileOptions options,
-                              resolveOptions(asked, checkpoint.config));
+                              resolveOptions(of, checkpoint.config));
       warnOfLongContext(options.context, checkpoint.config.maxContext);
       models.push_back({std::move(checkpoint), std::move(options)});
     }
@@ -249,7 +256,8 @@ void addPlanCommand(CLI::App &app, absl::Status &status) {
   group.addFlag("--json", command->asJson,
                 "Print one JSON object, with bytes as whole numbers");
   group.add("--draft", command->draft, "MODEL",
-            "Count the memory of a smaller model that drafts answers, too");
+            "Count the memory of a smaller model or an EAGLE-3 head that "
+            "drafts answers, too");
   command->flags.addTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Nothing is written, and weights are not read.\n\n"
                "Examples:\n"

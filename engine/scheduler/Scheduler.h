@@ -162,7 +162,8 @@ private:
     std::vector<SampledTokens> items; ///< One for each job.
     int64_t decodeRows = 0, promptRows = 0;
     bool hasDrafts = false;
-    /// What drafts read of each item, and the length of its sequence before.
+    /// The features that drafts read of each item, and the length of its
+    /// sequence before.
     std::vector<std::vector<float>> features = {};
     std::vector<int64_t> lengths = {};
   };

@@ -54,14 +54,14 @@ private:
   friend class EagleHead;
   std::optional<Sequence> sequence;
   Acceptance known;
-  std::vector<int32_t> tokens; ///< Of a small model: tokens that the sequence
-                               ///< has seen.
-  // Of a head, whose row of the token at position i + 1 reads the features of
-  // position i:
+  /// The tokens that the sequence of a small model has seen.
+  std::vector<int32_t> tokens;
+  // The state of a head, whose row of the token at position i + 1 reads the
+  // features of position i.
   int64_t first = 0;           ///< The position of the first row's features.
   int64_t rows = 0;            ///< Rows that were run with features.
-  std::vector<float> features; ///< Those of the rows that follow.
-  std::vector<float> state;    ///< What the last row made, for a drafted token.
+  std::vector<float> features; ///< The features of the rows that follow.
+  std::vector<float> state;    ///< The head's state behind the last row.
 };
 
 /// An answer that wants a draft.

@@ -84,7 +84,7 @@ private:
 /// The tokens given to a step whose logits are computed.
 enum class OutputRows { None, Last, All };
 
-/// What the rows of a draft head (DraftHead) are given beside their tokens;
+/// The numbers that rows of a draft head (DraftHead) read beside their tokens;
 /// zeros for null.
 struct HeadRows {
   const float *features = nullptr; ///< featureDim() for each token.
@@ -97,7 +97,7 @@ struct SequenceTokens {
   absl::Span<const int32_t> tokens; ///< At least one.
   OutputRows outputs = OutputRows::Last;
   RowKind kind = RowKind::Prompt;
-  HeadRows head = {};        ///< Of a draft head.
+  HeadRows head = {};        ///< Null but for a draft head.
   float *features = nullptr; ///< Gets Model::featureDim() numbers for each
                              ///< token, where it is not null.
 };
@@ -141,7 +141,7 @@ struct LogitsRow {
   size_t item;
   int64_t token;
   absl::Span<const float> values;
-  /// Of a draft head: dim numbers, for the head_state of the next token.
+  /// The state of a draft head behind it, for the next token: dim numbers.
   absl::Span<const float> state = {};
 };
 using LogitsCallback = absl::FunctionRef<absl::Status(const LogitsRow &)>;

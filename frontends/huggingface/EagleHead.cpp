@@ -21,6 +21,7 @@
 #include "runtime/base/Status.h"
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -79,8 +80,10 @@ bool isEagleHead(const JsonObject &root) {
 }
 
 absl::StatusOr<bool> isDraftHead(absl::string_view path) {
-  const std::string config = joinPath(std::string(path), "config.json");
-  if (!isDirectory(std::string(path)) || !fileExists(config))
+  std::string config(path);
+  if (isDirectory(config))
+    config = joinPath(config, "config.json");
+  if (!absl::EndsWith(config, ".json") || !fileExists(config))
     return false;
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
                           MappedFile::open(config));

@@ -68,7 +68,7 @@ struct GlobalRow {
   absl::string_view name;
   GlobalName global;
   std::optional<DataType> storage = {};
-  absl::string_view packedType = {}; ///< As StoredTensor has it.
+  absl::string_view packedType = {}; ///< See StoredTensor.
 };
 
 constexpr GlobalRow globals[] = {

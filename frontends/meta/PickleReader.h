@@ -34,7 +34,7 @@ namespace llamac {
 struct PickledTensor {
   absl::string_view name;
   DataType type = DataType::F32;
-  absl::string_view packedType = {}; ///< As StoredTensor has it.
+  absl::string_view packedType = {}; ///< See StoredTensor.
   absl::string_view storage;         ///< Key of the storage: entry data/KEY.
   uint64_t storageElements = 0;      ///< Elements of the whole storage.
   uint64_t firstElement = 0; ///< Index of the tensor's first element in its

@@ -20,8 +20,8 @@ class ModelOptions(TypedDict, total=False):
     gpu_index: int
     """Which GPU runs a plan for cuda (0 to 1023; default: 0)."""
     draft: str
-    """Plan of a smaller model of the same vocabulary, which drafts answers (default:
-    none)."""
+    """Plan of a smaller model of the same vocabulary, or of an EAGLE-3 head, which
+    drafts answers (default: none)."""
     verify: bool
     """Whether all checksums of the plan are verified (default: true)."""
     tuned: bool

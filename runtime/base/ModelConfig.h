@@ -85,7 +85,7 @@ struct ModelFeatures {
 inline constexpr int64_t mostLayers = 10000;
 inline constexpr size_t mostFeatures = 16;
 
-/// What an EAGLE-3 head (Li et al. 2025) has that a model has not. Its one
+/// An EAGLE-3 head (Li et al. 2025), in what it differs from a model. Its one
 /// layer reads, beside a token, what another model, the target, made of the
 /// token before: the residual streams of some of its layers, its features.
 struct DraftHead {

@@ -45,7 +45,7 @@ struct ModelOptions {
   /// The plan of a smaller model that drafts answers; empty: none.
   std::string draft = {};
   bool isDraft = false; ///< Whether the plan is to draft for another one.
-  bool quiet = false; ///< Whether a terminal is shown no progress.
+  bool quiet = false;   ///< Whether a terminal is shown no progress.
   /// Whether kernels have the configs of the tuning store, and the compiler of
   /// their variants for devices that compile no source; may be null.
   bool tuned = true;

@@ -70,8 +70,8 @@ public:
   const InputLayout &layout() const { return places; }
 
   /// The first `count` rows of an input, for the host to fill: what they were
-  /// sent as last, and for send() to send. T is as large as a row, or, of one of
-  /// several numbers, `count` counts these.
+  /// sent as last, and for send() to send. T is as large as a row, or, of one
+  /// of several numbers, `count` counts these.
   template <typename T>
   absl::Span<T> rows(schema::InputRole role, size_t count) {
     return {reinterpret_cast<T *>(touch(role, count, sizeof(T))), count};

@@ -34,7 +34,7 @@ def features_of(config, weights, tokens, layers):
 
 
 def made_of(config, head, embedding, tokens, streams):
-    """What the layer makes of each of `tokens` [T] with its stream [T, d]: [T, d]."""
+    """The layer's result for each of `tokens` [T] with its stream [T, d]: [T, d]."""
     embedded = rms_norm(embedding[np.asarray(tokens)], head["embedding_norm"], config.eps)
     joined = np.concatenate([embedded, rms_norm(streams, head["attention_norm"], config.eps)], axis=1)
     x = streams + attention(config, head.__getitem__, 0, joined, lambda keys: keys)

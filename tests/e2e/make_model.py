@@ -126,7 +126,7 @@ def random_weights(config, dtype="bf16", seed=0, shifted_norms=False):
 # --- Meta -------------------------------------------------------------------
 
 STORAGE = {"bf16": ("BFloat16Storage", 2), "f16": ("HalfStorage", 2), "f32": ("FloatStorage", 4)}
-# The same of tables of numbers that are no weights.
+# Storages of tables, which are no weights, and bytes of their elements.
 TABLES = {np.dtype(np.int64): ("LongStorage", 8), np.dtype(bool): ("BoolStorage", 1)}
 
 # The dimension that consolidated files of several shards partition: rows (0) or

@@ -17,7 +17,7 @@ import support
 from safetensors.numpy import load_file
 
 from eagle_heads import draft, features_of, make_head, write_head, write_torch_head
-from llama_numpy import Config, forward
+from llama_numpy import Config
 from make_model import random_weights, write_huggingface
 
 CONFIG = Config(64, 6, 4, 2, vocab=128)
@@ -32,7 +32,7 @@ def cyclic_model(seed=1):
     order = np.random.default_rng(seed).permutation(CONFIG.vocab)
     embedding = np.random.default_rng(seed + 1).normal(size=weights["tok_embeddings"].shape).astype(np.float32)
     weights["tok_embeddings"] = embedding
-    for name in weights:  # What layers add is small beside the embedding.
+    for name in weights:  # Layers add little beside the embedding.
         if name.endswith(("wo", "w2")):
             weights[name] *= np.float32(0.4)
     weights["norm"][:] = 1
@@ -117,7 +117,7 @@ class Heads(support.TestCase):
     def targets():
         yield "cpu", ()
         yield "cpu", ("--ranks", "2")
-        yield "sim", ("--batch-invariant", "-c", "512", "--parallel", "3")  # Of the 4 rows of a program.
+        yield "sim", ("--batch-invariant", "-c", "512", "--parallel", "3")  # A program has 4 rows.
 
     def test_a_long_prompt_is_read_piece_by_piece(self):
         prompt = np.tile(self.order, 11)[:1300].tolist()

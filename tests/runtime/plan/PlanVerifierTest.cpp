@@ -391,6 +391,37 @@ const Nonsense all[] = {
     {"LogitsWrap",
      [](PlanT &p) { p.programs[1]->logitsOffset = hugeUnsigned - 3; },
      "logits: expected an aligned place"},
+    {"FeatureLayersMany", [](PlanT &p) { p.featureLayers.assign(17, 0); },
+     "feature layers: expected at most 16, got 17"},
+    {"FeatureLayerUnknown", [](PlanT &p) { p.featureLayers = {99}; },
+     "feature layers: expected 0 to "},
+    {"FeaturesMissing", [](PlanT &p) { p.featureLayers = {0}; },
+     "features: expected 1, got 0"},
+    {"FeaturesPastTheArena",
+     [](PlanT &p) {
+       p.featureLayers = {0};
+       for (auto &program : p.programs)
+         program->features = {hugeUnsigned - 3};
+     },
+     "features: expected an aligned place for"},
+    {"FeaturesUnasked", [](PlanT &p) { p.programs[1]->features = {0}; },
+     "features: expected 0, got 1"},
+    {"FeaturesAsInputOfAModel",
+     [](PlanT &p) {
+       p.programs[1]->launches[0]->operands[0] = schema::Operand(
+           schema::OperandKind::Input,
+           static_cast<uint32_t>(schema::InputRole::Features), 0);
+     },
+     "input: expected one that the plan of a model has, got 7"},
+    {"HeadOfWrongTokens",
+     [](PlanT &p) {
+       p.config->head = std::make_unique<schema::DraftHeadT>();
+       p.config->head->layers = {1};
+       p.config->head->targetDim = p.config->dim;
+       p.config->head->tokens = {static_cast<int32_t>(p.config->vocabSize)};
+       p.config->numLayers = 1;
+     },
+     "tokens of the head: expected ids below"},
     {"TokensPastTheArena", [](PlanT &p) { giveTokens(p, 828); },
      "program 1 (rows4): tokens: expected -1 or an aligned place for 8 bytes "
      "in the arena of 832, got offset 828"},
