@@ -694,7 +694,8 @@ SchedulerCounts Scheduler::counts() const {
   counts.waiting = answers - counts.finished - counts.running;
   if (const PrefixCache *prefixes = engine->prefixes())
     counts.loadedTokens = prefixes->counts().loaded;
-  counts.programSeconds = engine->programSeconds();
+  counts.programSeconds =
+      engine->programSeconds() + speculator.programSeconds();
   counts.pages = engine->pages();
   counts.freePages = engine->freePages();
   return counts;

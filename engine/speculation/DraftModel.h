@@ -90,6 +90,9 @@ public:
   /// was run.
   double stepSeconds() const { return seconds; }
 
+  /// Engine::programSeconds() of its engine.
+  double programSeconds() const { return engine->programSeconds(); }
+
   /// The features that read() wants of each token; 0: none.
   int64_t featureDim() const {
     const auto &head = engine->model().config().head;

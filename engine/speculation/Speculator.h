@@ -96,6 +96,10 @@ public:
   /// Seconds that draft() and readFeatures() took, in all.
   double draftSeconds() const { return seconds; }
 
+  /// Seconds of them in which the host ran the draft model's programs or waited
+  /// for them.
+  double programSeconds() const { return model ? model->programSeconds() : 0; }
+
 private:
   int speculationOf(int asked) const;
   int64_t mostOf(const DraftedAnswer &answer, int64_t room) const;

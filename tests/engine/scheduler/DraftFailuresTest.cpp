@@ -22,7 +22,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <climits>
+#include <thread>
 
 namespace llamac {
 namespace {
@@ -35,7 +37,8 @@ struct Faults {
   int allocations = INT_MAX, steps = INT_MAX;
   absl::Status status = absl::OkStatus();
   bool haveCome = false;
-  int64_t rows = 0; ///< Rows of all steps.
+  std::chrono::milliseconds delay{0}; ///< How long a step takes more.
+  int64_t rows = 0;                   ///< Rows of all steps.
 
   absl::Status next(int &left) {
     if (left-- > 0)
@@ -58,6 +61,7 @@ public:
                    absl::FunctionRef<void()> meanwhile) override {
     LLAMAC_RETURN_IF_ERROR(faults.next(faults.steps));
     faults.rows += shape.rows;
+    std::this_thread::sleep_for(faults.delay);
     return sound->run(shape, meanwhile);
   }
   absl::Status runLaunch(size_t launch, const StepShape &shape) override {
@@ -218,6 +222,23 @@ TEST_F(DraftFailuresTest, WithoutMemoryForItsEngineItIsLeftOut) {
 TEST_F(DraftFailuresTest, WhereAStepFailsItIsLeftOut) {
   EXPECT_GT(sweep(&Faults::steps, deviceError("the device has failed")), 5);
   EXPECT_GT(sweep(&Faults::steps, memoryError("no page is left")), 5);
+}
+
+TEST_F(DraftFailuresTest, ItsStepsCountAsTimeInPrograms) {
+  faults.delay = std::chrono::milliseconds(10);
+  auto scheduler = Scheduler::create(drafted);
+  ASSERT_TRUE(scheduler.ok()) << scheduler.status();
+  const auto id = (*scheduler)
+                      ->submit({.prompt = cleanTokens(4, 5, 12),
+                                .options = {.maxTokens = 12},
+                                .speculative = 1},
+                               [](const AnswerPart &) {});
+  ASSERT_TRUE(id.ok()) << id.status();
+  while (!(*scheduler)->isIdle())
+    (*scheduler)->step();
+  const SchedulerCounts counts = (*scheduler)->counts();
+  EXPECT_GT(counts.draftTokens, 0);
+  EXPECT_GT(counts.programSeconds, 0.5 * counts.stepSeconds);
 }
 
 TEST_F(DraftFailuresTest, AfterLogitsOfNaNItGoesOnBehindThePrompt) {
