@@ -12,6 +12,9 @@
 
 namespace llamac {
 
+/// Rows of features that are run as soon as so many wait.
+static constexpr int64_t rowsAtOnce = 128;
+
 EagleHead::EagleHead(std::unique_ptr<Engine> engine)
     : DraftModel(std::move(engine)), head(*this->engine->model().config().head),
       logitsOfAll(static_cast<size_t>(this->engine->model().config().vocabSize),
@@ -43,13 +46,13 @@ absl::Status EagleHead::read(Drafter &drafter, absl::Span<const int32_t> tokens,
   }
   drafter.features.insert(drafter.features.end(), features.begin(),
                           features.end());
-  // A draft of a long prompt waits for few of its rows then.
-  while (waitingRows(drafter) >= static_cast<int64_t>(mostPromptRows)) {
+  // Waiting features take memory, and a draft would wait for their rows.
+  while (waitingRows(drafter) >= rowsAtOnce) {
     const auto next = static_cast<size_t>(drafter.first + drafter.rows + 1);
-    if (tokens.size() < next + mostPromptRows)
+    if (tokens.size() < next + rowsAtOnce)
       break;
     LLAMAC_RETURN_IF_ERROR(openRows(drafter));
-    const NextTokens piece = {&drafter, tokens.subspan(next, mostPromptRows),
+    const NextTokens piece = {&drafter, tokens.subspan(next, rowsAtOnce),
                               nullptr};
     LLAMAC_RETURN_IF_ERROR(run({&piece, 1}).status());
   }
