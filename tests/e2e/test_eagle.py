@@ -120,13 +120,13 @@ class Heads(support.TestCase):
         yield "sim", ("--batch-invariant", "-c", "512", "--parallel", "3")  # A program has 4 rows.
 
     def test_a_long_prompt_is_read_piece_by_piece(self):
-        prompt = np.tile(self.order, 11)[:1300].tolist()
+        # What follows a token there is another one each time, so that look-up is wrong.
+        prompt = np.random.default_rng(3).integers(0, CONFIG.vocab, 1300).tolist()
         request = {"prompt": prompt, "max_tokens": 20, "temperature": 0}
         plain, _ = self.generate([request | {"speculative": 0}], "--draft", self.head_path)
-        # Other tokens come between, so that look-up has nothing.
         drafted, summary = self.generate([request | {"speculative": 3}], "--draft", self.head_path)
         self.assertEqual(drafted, plain)
-        self.assertGreater(summary["accepted_tokens"], 0)
+        self.assertGreater(summary["accepted_tokens"], 2)
 
     def test_plans_of_both_are_run_without_the_compiler(self):
         plans = self.path("model.plan"), self.path("head.plan")
