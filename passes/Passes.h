@@ -55,9 +55,11 @@ std::vector<PipelineStep> graphSteps(llvm::StringRef weightFormat,
 
 /// From there to a short list of kernel ops for each range of row counts of the
 /// module's target; with `explain`, remarks say which ops were not fused and
-/// why. Attention takes exponentials by `exp`.
+/// why. Attention takes exponentials by `exp`. `rows`, unless it is 0, is that
+/// of specialise-rows.
 std::vector<PipelineStep> fuseSteps(bool explain,
-                                    llama::ExpKind exp = llama::ExpKind::Exact);
+                                    llama::ExpKind exp = llama::ExpKind::Exact,
+                                    int64_t rows = 0);
 
 /// From kernel ops to the plan dialect, for `target`, the module's; `explain`
 /// as that of fuseSteps(). `topK`, unless it is 0, is that of

@@ -372,7 +372,13 @@ def SpecialiseRows : Pass<"specialise-rows", "::mlir::ModuleOp"> {
 
     Where there is one row at most, it is the logits row: its function gathers
     no rows. A step that needs no logits of its one row computes them anyway.
+
+    With `rows`, the last bucket is the first that takes prompts of as many rows;
+    buckets are whole, so that kernels are those of a plan for all steps.
   }];
+  let options = [Option<"rows", "rows", "int64_t", /*default=*/"0",
+                        "Rows of a step that are enough (0: all of the "
+                        "target's)">];
 }
 
 //===----------------------------------------------------------------------===//

@@ -54,7 +54,8 @@ std::vector<PipelineStep> graphSteps(StringRef weightFormat, int64_t ranks,
   return steps;
 }
 
-std::vector<PipelineStep> fuseSteps(bool explain, llama::ExpKind exp) {
+std::vector<PipelineStep> fuseSteps(bool explain, llama::ExpKind exp,
+                                    int64_t rows) {
   std::vector<PipelineStep> steps = {
       step([=] { return createFuseAttention({explain}); }),
       step(createPruneRows, optional),
@@ -63,7 +64,7 @@ std::vector<PipelineStep> fuseSteps(bool explain, llama::ExpKind exp) {
       step([=] { return createFuseEpilogue({explain}); }, optional),
       step([=] { return createFuseNorm({explain}); }, optional),
       step([=] { return createFuseQkv({explain}); }, optional),
-      step(createSpecialiseRows)};
+      step([=] { return createSpecialiseRows({rows}); })};
   if (exp != llama::ExpKind::Exact)
     steps.insert(steps.begin() + 1, step([=] {
                    return createApproximateExp(

@@ -113,6 +113,7 @@ std::string CompileOptions::describe() const {
       simCheck ? " checked" : "", simHostileRounding ? " hostile-rounding" : "",
       approximationText(*this), " embed=", embedWeights,
       hasWeights ? "" : " bare", " sequences=", maxSequences,
+      stepRows == 0 ? "" : absl::StrCat(" step-rows=", stepRows),
       ranks == 1 ? "" : absl::StrCat(" ranks=", ranks),
       reproducibleRanks ? " reproducible-ranks" : "",
       featureLayers.empty()
@@ -145,7 +146,8 @@ static std::vector<PipelineStep> allPassesOf(Phase phase,
     return graphSteps(options.weightFormat, options.ranks,
                       options.reproducibleRanks);
   case Phase::Fuse:
-    return fuseSteps(options.reports.wantsRemarks(), *expKindOf(options));
+    return fuseSteps(options.reports.wantsRemarks(), *expKindOf(options),
+                     options.stepRows);
   case Phase::Schedule:
     return scheduleSteps(target, options.reports.wantsRemarks(),
                          options.sparsifyTopK);

@@ -80,7 +80,9 @@ struct CompileOptions {
   bool hasWeights = true;   ///< Else a configuration alone makes a plan.
   int64_t maxSequences = 8; ///< The most sequences that a runtime may keep at a
                             ///< time.
-  int64_t ranks = 1;        ///< They partition the weights and the cache.
+  int64_t stepRows = 0; ///< Programs that only steps of more rows need are left
+                        ///< out; 0: none are.
+  int64_t ranks = 1;    ///< They partition the weights and the cache.
   /// Whether results have the same bits for any number of ranks. Of cpu.
   bool reproducibleRanks = false;
   /// Layers whose inputs a step gives, which an EAGLE-3 head reads

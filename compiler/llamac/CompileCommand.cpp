@@ -83,6 +83,12 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                               "Sequences that the KV cache has room for, "
                               "unless a verb says how many it runs"),
          "sequences");
+  keep(compiling.add("--step-rows", options.stepRows, "N",
+                     "Leave out what only steps of more than N rows need: a "
+                     "smaller plan, compiled faster, that takes longer prompts "
+                     "in parts (default: all that the target has)"),
+       "step-rows")
+      ->check(wholeNumber(1, mostTokens));
   keep(compiling.addDefault(
            "--ranks", options.ranks, "N",
            "Ranks over which weights, heads and vocabulary are partitioned"),

@@ -20,6 +20,8 @@ namespace llamac {
 namespace {
 
 struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
+  using SpecialiseRowsBase::SpecialiseRowsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto step = module.lookupSymbol<func::FuncOp>("step");
@@ -48,6 +50,8 @@ struct SpecialiseRows : impl::SpecialiseRowsBase<SpecialiseRows> {
           gather.replaceAllUsesWith(gather.getInput());
           gather.erase();
         });
+      if (rows > 0 && bucket.maxRows >= rows && !bucket.decodeOnly)
+        break;
     }
     step.erase();
   }

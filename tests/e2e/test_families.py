@@ -81,8 +81,8 @@ class FamilyCase(test_logits.LogitsCase):
         tokens = ",".join(str(19 * i % self.config.vocab) for i in range(17))
         for gpu in support.by_tier((self.gpu,) if self.gpu else (), ("sm_80", "sm_89", "sm_90a")):
             with self.subTest(gpu):
-                cache = ("--kv-type", self.gpu_cache)
-                self.llamac("check", model, "--target", "sim", "--gpu", gpu, "--tokens", tokens, *cache)
+                flags = ("--kv-type", self.gpu_cache, "--step-rows", 17)
+                self.llamac("check", model, "--target", "sim", "--gpu", gpu, "--tokens", tokens, *flags)
 
     def test_gguf(self):
         self.compare_gguf(self.gguf_config or self.config)

@@ -334,8 +334,10 @@ class CacheFormats(LogitsCase):
             for kind in kinds:
                 expected = forward(self.config, values, self.tokens, ROUNDED[kind])
                 plan = self.path(f"{target}-{kind}.plan")
-                self.llamac("compile", model, "-o", plan, "--target", target, "--kv-type", kind, "-c", "64")
-                for chunk in (7, 1):
+                chunks = (7, 1)
+                rows = ("--step-rows", max(chunks))
+                self.llamac("compile", model, "-o", plan, "--target", target, "--kv-type", kind, "-c", "64", *rows)
+                for chunk in chunks:
                     with self.subTest(target=target, kind=kind, chunk=chunk):
                         # A number that is a little off may round to the other side.
                         bound = 2 * CPU_TOLERANCE
@@ -351,7 +353,7 @@ class CacheFormats(LogitsCase):
                 self.logits(model, self.tokens, "sim", "--batch-invariant", *options, n) for n in (TOKENS, 7, 1)
             )
             chain, resident = (
-                self.logits(model, self.tokens, "sim", "--resident-step", how, *options, 1) for how in ("off", "on")
+                self.logits(model, self.tokens, "sim", "--step-rows", 1, "--resident-step", how, *options, 1) for how in ("off", "on")
             )
             with self.subTest(kind):
                 self.assertTrue(np.array_equal(whole, steps) and np.array_equal(whole, rows))

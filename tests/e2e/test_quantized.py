@@ -101,7 +101,7 @@ class Logits(test_logits.LogitsCase):
             with self.subTest(name):
                 model = self.path(f"sim-{name}")
                 values = write_quantized(model, CONFIG, weights, SCHEMES[name])
-                got = self.logits(model, tokens, "sim", "-c", 64)
+                got = self.logits(model, tokens, "sim", "-c", 64, "--step-rows", len(tokens))
                 self.check(got, forward(CONFIG, values, tokens), test_logits.DEQUANTISED_TOLERANCE)
 
     def test_ranks_hold_columns_of_them(self):

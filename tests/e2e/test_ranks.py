@@ -95,7 +95,7 @@ class Logits(RanksCase):
         model = write_gguf(self.path("checked.gguf"), config, stored, family=family)
         # More than the 16 of a step of decode.
         tokens = ",".join(str(19 * i % config.vocab) for i in range(17))
-        flags = ("--target", "sim", "--sim-check", "-c", 64, "--tokens", tokens)
+        flags = ("--target", "sim", "--sim-check", "-c", 64, "--step-rows", 17, "--tokens", tokens)
         for ranks in support.by_tier((2,), (2, 4)):
             report = self.llamac("check", model, "--ranks", ranks, *flags).stdout
             self.assertRegex(report, r"(?m)^sim by 1 .* ok ")

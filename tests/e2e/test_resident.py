@@ -41,11 +41,12 @@ class Case(support.TestCase):
         return path
 
     plans = 0
+    STEP_ROWS = 1  # All that is compared takes steps of one row.
 
     def plan(self, model, *flags):
         Case.plans += 1
         plan = self.path(f"{Case.plans}.plan")
-        self.llamac("compile", model, "--target", "sim", "-c", 256, "--parallel", 1, "-q", "-o", plan, *flags)
+        self.llamac("compile", model, "--target", "sim", "-c", 256, "--parallel", 1, "--step-rows", self.STEP_ROWS, "-q", "-o", plan, *flags)
         return plan
 
     def resident(self, model, *flags):
@@ -175,6 +176,7 @@ class Schedules(Case):
 class Draws(Case):
     """Tokens of four steps a launch: past a border of pages, and past the length where attention is split."""
 
+    STEP_ROWS = 256  # The prompt comes in one step.
     OPTIONS = (
         ("--temp", 0),
         ("--temp", 1, "--seed", 3),

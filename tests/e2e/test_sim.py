@@ -61,14 +61,15 @@ def _add_tokens(name, config, weights):
         write_meta(model, config, random_weights(config, "bf16", 5), "bf16")
         prompt = np.random.default_rng(7).integers(0, config.vocab, PROMPT).tolist()
         flags = ("--weights", weights, "-c", 128)
-        answer = self.answer(model, "sim", prompt, *flags)
+        on_sim = (*flags, "--step-rows", 128)
+        answer = self.answer(model, "sim", prompt, *on_sim)
         self.assertEqual(answer, self.answer(model, "reference", prompt, *flags))
         # One step of the reference gives the same.
         tokens = prompt + answer
         expected = self.logits(model, tokens, "reference", "--weights", weights)
         self.assertEqual(expected[PROMPT - 1 : -1].argmax(axis=1).tolist(), answer)
         if weights == "keep":
-            got = self.logits(model, tokens, "sim", *flags)
+            got = self.logits(model, tokens, "sim", *on_sim)
             error = np.abs(got - expected).max() / np.abs(expected).max()
             print(f"  logits {error:.2e} of {BF16_TOLERANCE:.0e}")
             self.assertLessEqual(error, BF16_TOLERANCE)
@@ -224,13 +225,13 @@ class Plans(support.TestCase):
         for flags in ((), ("--sim-check",), ("--reference-weights",)):
             with self.subTest(flags):
                 plan = self.path("sim.plan")
-                self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q", *flags)
+                self.llamac("compile", self.model, "--target", "sim", "--step-rows", 6, "-o", plan, "-q", *flags)
                 for schedule in support.by_tier(("reverse", "random:9"), ("forward", "reverse", "random", "random:9")):
                     self.assertEqual(self.run_plan(plan, "--sim-schedule", schedule), expected)
 
     def test_options_that_do_not_fit_are_refused(self):
         plan = self.path("fit.plan")
-        self.llamac("compile", self.model, "--target", "sim", "-o", plan, "-q")
+        self.llamac("compile", self.model, "--target", "sim", "--step-rows", 6, "-o", plan, "-q")
         error = self.run_plan(plan, "--sim-schedule", "random:x", expect=support.USAGE)
         self.assertIn("--sim-schedule: expected forward, reverse, random, random:SEED, stalled or stalled:SEED, "
                       "got random:x", error)
@@ -296,7 +297,7 @@ class Draws(support.TestCase):
         write_meta(cls.model, cls.CONFIG, random_weights(cls.CONFIG, "bf16", 5), "bf16")
 
     def answer(self, seed, *flags):
-        command = ("run", self.model, "--target", "sim", "--tokens", "5,7,300,12", "-n", 16)
+        command = ("run", self.model, "--target", "sim", "--step-rows", 4, "--tokens", "5,7,300,12", "-n", 16)
         printed = self.llamac(*command, "--print-ids", "--ignore-eos", "-q", "-c", 64, "--seed", seed, *flags).stdout
         return [int(x) for x in printed.split()]
 
