@@ -104,7 +104,7 @@ class Heads(support.TestCase):
                     for prompt in prompts
                     for option in options
                 ]
-                flags = ("--target", target, "--parallel", 4, *more, "--draft", self.head_path)
+                flags = ("--target", target, *more, "--draft", self.head_path)
                 with self.subTest(target=target, flags=more, speculative=speculative):
                     answers, summary = self.generate(requests, *flags)
                     expected = expected or answers
@@ -115,8 +115,8 @@ class Heads(support.TestCase):
 
     @staticmethod
     def targets():
-        yield "cpu", ()
-        yield "cpu", ("--ranks", "2")
+        yield "cpu", ("--parallel", "4")
+        yield "cpu", ("--parallel", "4", "--ranks", "2")
         yield "sim", ("--batch-invariant", "-c", "512", "--parallel", "3")  # A program has 4 rows.
 
     def test_a_long_prompt_is_read_piece_by_piece(self):
