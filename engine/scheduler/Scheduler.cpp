@@ -11,6 +11,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
+#include "runtime/plan/PlanConfig.h"
 #include "text/request/RequestOptions.h"
 
 #include "absl/strings/str_cat.h"
@@ -79,11 +80,38 @@ Scheduler::Scheduler(std::unique_ptr<Engine> engine, Speculator speculator,
 
 Scheduler::~Scheduler() = default;
 
+/// Bytes of a token in the caches of all layers.
+static double tokenBytes(const Model &model) {
+  const schema::KvLayoutT &kv = *model.plan().kv;
+  return static_cast<double>(kvTokenBytes(kv)) *
+         static_cast<double>(kv.layerGroups.size());
+}
+
+/// The share of the free memory that the cache of the draft model of `model`
+/// takes, whose own takes `kvMemory` or what is usual, so that both hold about
+/// as many tokens; 0 where memory for all sequences is reserved.
+static absl::StatusOr<double> draftKvMemory(const Model &model,
+                                            double kvMemory) {
+  if (!model.draft() || !model.sharesPages())
+    return 0;
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceMemory> memory,
+                          model.draft()->loaded().memory());
+  if (!memory)
+    return 0;
+  // Tokens of drafts, and windows of the model, take some more.
+  static constexpr double spare = 1.125;
+  const double draft = spare * tokenBytes(*model.draft());
+  return (kvMemory == 0 ? defaultKvMemory : kvMemory) * draft /
+         (draft + tokenBytes(model));
+}
+
 absl::StatusOr<std::unique_ptr<Scheduler>>
 Scheduler::create(std::shared_ptr<const Model> model,
                   const SchedulerOptions &options) {
   // Before the answers' engine takes the memory that is left.
-  Speculator speculator(model->draft());
+  LLAMAC_ASSIGN_OR_RETURN(const double share,
+                          draftKvMemory(*model, options.kvMemory));
+  Speculator speculator(model->draft(), share);
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       Engine::create(std::move(model),

@@ -25,9 +25,10 @@ void Drafter::record(int64_t drafted, int64_t accepted) {
 }
 
 absl::StatusOr<std::unique_ptr<DraftModel>>
-DraftModel::create(std::shared_ptr<const Model> model) {
-  LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                          Engine::create(std::move(model)));
+DraftModel::create(std::shared_ptr<const Model> model, double kvMemory) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::create(std::move(model), {.kvMemory = kvMemory}));
   if (engine->model().config().head)
     return std::make_unique<EagleHead>(std::move(engine));
   return std::make_unique<SmallModel>(std::move(engine));

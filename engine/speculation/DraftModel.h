@@ -77,9 +77,9 @@ class DraftModel {
 public:
   virtual ~DraftModel() = default;
 
-  /// Errors: those of Engine::create().
+  /// `kvMemory` is that of EngineOptions. Errors: those of Engine::create().
   static absl::StatusOr<std::unique_ptr<DraftModel>>
-  create(std::shared_ptr<const Model> model);
+  create(std::shared_ptr<const Model> model, double kvMemory = 0);
 
   /// A draft for each of `batch`, in steps that all of them share; it ends
   /// before a token that the model has no finite logits for. Errors: those of

@@ -19,10 +19,11 @@
 
 namespace llamac {
 
-Speculator::Speculator(const std::shared_ptr<const Model> &draftModel) {
+Speculator::Speculator(const std::shared_ptr<const Model> &draftModel,
+                       double kvMemory) {
   if (!draftModel)
     return;
-  auto made = DraftModel::create(draftModel);
+  auto made = DraftModel::create(draftModel, kvMemory);
   if (made.ok())
     model = *std::move(made);
   else

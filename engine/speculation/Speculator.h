@@ -53,7 +53,9 @@ class Speculator {
 public:
   /// Drafts by look-up, and by `draftModel` where it is not null. One that
   /// cannot be made or that fails is left out, with a warning.
-  explicit Speculator(const std::shared_ptr<const Model> &draftModel);
+  /// Its KV cache takes the share `kvMemory` (EngineOptions).
+  explicit Speculator(const std::shared_ptr<const Model> &draftModel,
+                      double kvMemory = 0);
 
   /// Whether `asked` (Request::speculative) asks for drafts.
   bool isOn(int asked) const { return speculationOf(asked) != 0; }

@@ -89,7 +89,7 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
   loading.draft.clear();
   loading.isDraft = true;
   loading.sequences = plan().kv->maxSequences;
-  loading.fillsGpu = loading.sharesPages = false;
+  loading.fillsGpu = false;
   LLAMAC_ASSIGN_OR_RETURN(draftModel, load(options.draft, loading));
   const Model &draft = *draftModel;
   if (draft.config().head)

@@ -99,6 +99,16 @@ class Pages(Memory):
         self.assertLess(most * PAGE_TOKENS * 2 * 2 * 16 * 2, 3 << 20)
         self.assertLess(most, SEQUENCES * self.CONTEXT // PAGE_TOKENS)
 
+    def test_a_draft_model_shares_it_by_the_size_of_a_token(self):
+        memory = {"LLAMAC_FAKE_MEMORY": str(6 << 20)}
+        alone, expected = self.generate(**memory)
+        drafted, answers = self.generate("--draft", self.plan, **memory)
+        self.assertEqual(answers, expected)
+        self.assertEqual(drafted["sequences"], SEQUENCES)
+        # The same weights and arena once more, and half of the rest.
+        self.assertLess(drafted["pages"], alone["pages"] // 2)
+        self.assertGreater(drafted["pages"], 10)
+
     def test_what_cannot_be_is_refused(self):
         for flags, words in (
             (("--kv-memory", 0.5, "--kv-pages", 40), "--kv-pages: expected no --kv-memory beside it"),

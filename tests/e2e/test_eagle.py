@@ -120,7 +120,7 @@ class Heads(support.TestCase):
         yield "sim", ("--batch-invariant", "-c", "512", "--parallel", "3")  # A program has 4 rows.
 
     def test_a_long_prompt_is_read_piece_by_piece(self):
-        # What follows a token there is another one each time, so that look-up is wrong.
+        # Look-up is wrong there: each time another token follows.
         prompt = np.random.default_rng(3).integers(0, CONFIG.vocab, 1300).tolist()
         request = {"prompt": prompt, "max_tokens": 20, "temperature": 0}
         plain, _ = self.generate([request | {"speculative": 0}], "--draft", self.head_path)

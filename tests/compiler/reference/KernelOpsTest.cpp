@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -89,18 +90,25 @@ TEST_F(KernelOpsTest, EmbedAndGatherRowsPickRows) {
   EXPECT_THAT(x.data, ElementsAre(10, 11, 20, 21));
 }
 
-/// The four words of a draw.
-Indices draw(float temperature, int32_t topK, float topP, double unit) {
-  return {std::bit_cast<int32_t>(temperature), topK,
-          std::bit_cast<int32_t>(topP),
-          static_cast<int32_t>(static_cast<uint32_t>(unit * 0x1p32))};
+/// The words of `rows` draws, each of a key of its own.
+Indices draws(float temperature, int32_t topK, float topP, int64_t rows) {
+  Indices words;
+  for (int64_t row = 0; row < rows; ++row)
+    words.insert(words.end(), {std::bit_cast<int32_t>(temperature), topK,
+                               std::bit_cast<int32_t>(topP),
+                               static_cast<int32_t>(row * 7919)});
+  return words;
 }
 
 TEST_F(KernelOpsTest, SampleDrawsByTheWeightsOfTheFirstTokens) {
   // Tokens 2, 1, 3 and 0, in this order, weigh 5, 2, 2 and 1 of 10.
+  constexpr int64_t rows = 4000;
   auto sample = [&](const Indices &words, float last = std::log(2.0f)) {
-    Tensor logits({1, 4});
-    logits.data = {0, std::log(2.0f), std::log(5.0f), last};
+    const auto count = static_cast<int64_t>(words.size()) / 4;
+    Tensor logits({count, 4});
+    for (int64_t row = 0; row < count; ++row)
+      std::ranges::copy(std::array{0.0F, std::log(2.0F), std::log(5.0F), last},
+                        logits.data.begin() + row * 4);
     auto results = tryRun("(%l: tensor<?x4xf32>, %d: tensor<?x4xi32>) -> "
                           "tensor<?xi32>",
                           "%t = kernel.sample %l by %d : (tensor<?x4xf32>, "
@@ -110,23 +118,28 @@ TEST_F(KernelOpsTest, SampleDrawsByTheWeightsOfTheFirstTokens) {
     EXPECT_TRUE(results.ok()) << results.status();
     return results.ok() ? std::get<Indices>(*results->front()) : Indices();
   };
-  EXPECT_THAT(sample(draw(1, 0, 1, 0)), ElementsAre(2));
-  EXPECT_THAT(sample(draw(1, 0, 1, 0.49)), ElementsAre(2));
-  EXPECT_THAT(sample(draw(1, 0, 1, 0.51)), ElementsAre(1));
-  EXPECT_THAT(sample(draw(1, 0, 1, 0.71)), ElementsAre(3));
-  EXPECT_THAT(sample(draw(1, 0, 1, 0.91)), ElementsAre(0));
-  // At half the temperature they weigh 25, 4, 4 and 1 of 34.
-  EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.73)), ElementsAre(2));
-  EXPECT_THAT(sample(draw(0.5f, 0, 1, 0.74)), ElementsAre(1));
+  // Each token is drawn by its share, within five standard deviations.
+  auto expectShares = [&](const Indices &words, std::array<double, 4> weights) {
+    const double total = weights[0] + weights[1] + weights[2] + weights[3];
+    const Indices tokens = sample(words);
+    for (int32_t token = 0; token < 4; ++token) {
+      const double share = weights[static_cast<size_t>(token)] / total;
+      EXPECT_NEAR(static_cast<double>(std::ranges::count(tokens, token)),
+                  share * rows, 5 * std::sqrt(share * (1 - share) * rows))
+          << token;
+    }
+  };
+  expectShares(draws(1, 0, 1, rows), {1, 2, 5, 2});
+  expectShares(draws(0.5F, 0, 1, rows), {1, 4, 25, 4});
   // The draws are among the first two; the fewest that weigh 8 of 10; those
   // that weigh 5.2 of the first three's 9.
-  EXPECT_THAT(sample(draw(1, 2, 1, 0.99)), ElementsAre(1));
-  EXPECT_THAT(sample(draw(1, 0, 0.8f, 0.99)), ElementsAre(3));
-  EXPECT_THAT(sample(draw(1, 3, 0.58f, 0.99)), ElementsAre(1));
-  EXPECT_THAT(sample(draw(0, 0, 1, 0.99)), ElementsAre(2));
+  expectShares(draws(1, 2, 1, rows), {0, 2, 5, 0});
+  expectShares(draws(1, 0, 0.8F, rows), {0, 2, 5, 2});
+  expectShares(draws(1, 3, 0.58F, rows), {0, 2, 5, 0});
+  expectShares(draws(0, 0, 1, rows), {0, 0, 1, 0});
   // A row that is not finite has no token.
-  EXPECT_THAT(sample(draw(1, 0, 1, 0), NAN), ElementsAre(-1));
-  EXPECT_THAT(sample(draw(0, 0, 1, 0), -INFINITY), ElementsAre(-1));
+  EXPECT_THAT(sample(draws(1, 0, 1, 1), NAN), ElementsAre(-1));
+  EXPECT_THAT(sample(draws(0, 0, 1, 1), -INFINITY), ElementsAre(-1));
 }
 
 TEST_F(KernelOpsTest, RopeTableHoldsCosineAndSine) {
