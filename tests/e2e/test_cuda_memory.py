@@ -105,7 +105,7 @@ class Pages(Memory):
         drafted, answers = self.generate("--draft", self.plan, **memory)
         self.assertEqual(answers, expected)
         self.assertEqual(drafted["sequences"], SEQUENCES)
-        # The same weights and arena once more, and half of the rest.
+        # Both have the same weights and arena, and half of the rest.
         self.assertLess(drafted["pages"], alone["pages"] // 2)
         self.assertGreater(drafted["pages"], 10)
 
