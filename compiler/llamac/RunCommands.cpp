@@ -122,6 +122,9 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
 
 static absl::Status run(ModelCommand &command, RunOptions &options) {
   LLAMAC_RETURN_IF_ERROR(prepareRun(options, stdin));
+  if (command.onReference() && !command.runtime.draft.empty())
+    return usageError("--draft: expected a target that has kernels, got "
+                      "reference, which verifies no drafts");
   if (command.onReference() && (options.profile || !options.trace.empty()))
     return usageError("--profile and --trace: expected a target that has "
                       "kernels, got reference");

@@ -138,6 +138,9 @@ class DraftModel(support.TestCase):
     def test_only_verbs_that_answer_have_a_draft_model(self):
         flags = ("--tokens", "1,2", "-o", self.path("logits.npy"), "--draft", self.plan)
         self.assertIn("--draft", self.llamac("logits", self.plan, *flags, expect=support.USAGE).stderr)
+        flags = ("--target", "reference", "-p", "Hi", "-n", "1", "--draft", self.plan)
+        refused = self.llamac("run", support.require_model("smollm2.gguf"), *flags, expect=support.USAGE)
+        self.assertIn("--draft: expected a target that has kernels", refused.stderr)
         for verb in ("run", "chat", "generate", "bench", "serve"):
             self.assertIn("--draft MODEL", self.llamac(verb, "--help").stdout)
 
