@@ -174,6 +174,8 @@ absl::StatusOr<DraftedPlans> resolveDraft(const std::string &model,
                                           const std::string &draft,
                                           const CompileOptions &options) {
   DraftedPlans plans = {options, options};
+  if (draft.empty())
+    return plans;
   plans.ofDraft.featureLayers.clear();
   std::optional<DraftHead> head;
   if (namesPlan(draft)) {

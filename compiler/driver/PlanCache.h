@@ -58,8 +58,9 @@ struct DraftedPlans {
 };
 
 /// The options, of `options`, with which `draft`, a plan or a model, drafts for
-/// `model`, likewise: a head reads features that the model then gives. Usage
-/// error for a head that is to be compiled for a plan.
+/// `model`, likewise; as they are where `draft` is empty. A head reads features
+/// that the model then gives. Usage error for a head that is to be compiled for
+/// a plan.
 absl::StatusOr<DraftedPlans> resolveDraft(const std::string &model,
                                           const std::string &draft,
                                           const CompileOptions &options);

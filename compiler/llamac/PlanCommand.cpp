@@ -184,10 +184,8 @@ struct PlanCommand {
     if (verb["--gpu"]->count() > 0 && verb["--target"]->count() == 0)
       flags.options.target = "cuda";
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions asked, flags.parse());
-    DraftedPlans plans = {asked, asked};
-    if (!draft.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(plans, resolveDraft(model, draft, asked));
-    }
+    LLAMAC_ASSIGN_OR_RETURN(const DraftedPlans plans,
+                            resolveDraft(model, draft, asked));
     std::vector<DryRunModel> models;
     for (const auto &[path, of] :
          {std::pair(model, plans.ofModel), std::pair(draft, plans.ofDraft)}) {

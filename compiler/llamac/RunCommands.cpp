@@ -60,11 +60,8 @@ LoadedModel ModelCommand::load() const {
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
   options.gpuIndex = runtime.gpuIndex;
-  DraftedPlans drafted = {options, options};
-  if (!runtime.draft.empty()) {
-    LLAMAC_ASSIGN_OR_RETURN(drafted,
-                            resolveDraft(model, runtime.draft, options));
-  }
+  LLAMAC_ASSIGN_OR_RETURN(const DraftedPlans drafted,
+                          resolveDraft(model, runtime.draft, options));
   static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,

@@ -18,7 +18,6 @@
 
 #include "engine/speculation/DraftModel.h"
 
-#include <limits>
 #include <vector>
 
 namespace llamac {

@@ -71,10 +71,6 @@ absl::Status Model::checkHead(absl::string_view path) const {
                        : absl::StrJoin(plan().featureLayers, ","),
                    "; compile the model with --feature-layers ",
                    absl::StrJoin(head.layers, ","));
-  if (draftModel->context() < context())
-    return refused("expected a context of at least ", context(), " tokens, as ",
-                   this->path(), " has, got ", draftModel->context(),
-                   "; compile it with -c ", context());
   return absl::OkStatus();
 }
 
@@ -92,10 +88,11 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
   loading.fillsGpu = false;
   LLAMAC_ASSIGN_OR_RETURN(draftModel, load(options.draft, loading));
   const Model &draft = *draftModel;
-  if (draft.config().head)
-    return checkHead(options.draft);
-  if (draft.config().vocabSize != config().vocabSize ||
-      !haveOneTokenizer(*draft.planReader(), *planReader()))
+  const bool isHead = draft.config().head.has_value();
+  if (isHead)
+    LLAMAC_RETURN_IF_ERROR(checkHead(options.draft));
+  else if (draft.config().vocabSize != config().vocabSize ||
+           !haveOneTokenizer(*draft.planReader(), *planReader()))
     return refused("expected the tokenizer of ", path(),
                    ", whose vocabulary has ", config().vocabSize,
                    " tokens, got another one of ", draft.config().vocabSize);
@@ -103,7 +100,7 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
     return refused("expected a context of at least ", context(), " tokens, as ",
                    path(), " has, got ", draft.context(),
                    "; compile it with -c ", context());
-  if (draft.planReader()->fileBytes() >= planReader()->fileBytes())
+  if (!isHead && draft.planReader()->fileBytes() >= planReader()->fileBytes())
     printWarning(absl::StrCat("--draft ", options.draft,
                               ": expected a smaller model than ", path(),
                               ", got one as large, whose drafts cost as much "
