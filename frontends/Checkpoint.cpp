@@ -17,6 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include <filesystem>
+
 namespace llamac {
 
 absl::string_view checkpointFormatName(CheckpointFormat format) {
@@ -98,7 +100,8 @@ static absl::StatusOr<Detected> detectConfig(const std::string &path,
       slash == std::string::npos ? "." : path.substr(0, slash);
   if (root.has("dim"))
     return Detected{CheckpointFormat::Meta, directory, path};
-  if (root.has("hidden_size"))
+  LLAMAC_ASSIGN_OR_RETURN(const bool isHead, isDraftHead(path));
+  if (root.has("hidden_size") || isHead)
     return Detected{CheckpointFormat::HuggingFace, directory, path};
   return malformed(path, 0, "configuration",
                    "\"dim\" of a params.json or \"hidden_size\" of a "
@@ -116,6 +119,10 @@ static absl::StatusOr<Detected> detect(const std::string &path,
     return Detected{CheckpointFormat::Gguf, path};
   if (!withWeights && absl::EndsWith(path, ".json"))
     return detectConfig(path, *file);
+  if (absl::EndsWith(path, ".json"))
+    return badFileError(absl::StrCat(
+        path, ": model: expected a directory or a .gguf file, got one without "
+              "weights; llamac compile --no-weights takes it for its shapes"));
   return badFileError(absl::StrCat(
       path, ": model: expected a directory or a .gguf file, got another file"));
 }
@@ -127,7 +134,9 @@ openAs(absl::string_view given, const OpenOptions &options, bool withWeights) {
   Checkpoint checkpoint;
   checkpoint.format = detected.format;
   checkpoint.path = std::string(given);
-  checkpoint.name = baseName(detected.path);
+  // "." has no name of its own.
+  checkpoint.name = baseName(
+      std::filesystem::absolute(detected.path).lexically_normal().native());
   switch (detected.format) {
   case CheckpointFormat::Meta:
     LLAMAC_RETURN_IF_ERROR(readMetaCheckpoint(

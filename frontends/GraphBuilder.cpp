@@ -140,7 +140,8 @@ OwningOpRef<ModuleOp> StepBuilder::build() {
     Value o = attention(layer + "attention.", i, y, embedded);
     if (features.postNorms)
       o = norm(layer + "attention_post_norm", o);
-    x = residual(layer + "attention.residual", x, o);
+    const bool addsToNorm = config.head && config.head->addsToNorm;
+    x = residual(layer + "attention.residual", addsToNorm ? y : x, o);
     Value z = features.preNorms ? norm(layer + "ffn_norm", x) : x;
     Value f = feedForward(layer + "feed_forward.", z);
     if (features.postNorms)

@@ -522,7 +522,7 @@ absl::Status Compilation::runPhase(Phase phase) {
     return runPasses(phase);
   case Phase::Fuse:
     LLAMAC_RETURN_IF_ERROR(runPasses(phase));
-    reports.endFusion();
+    reports.endFusion(compileOptions.skipPasses);
     return absl::OkStatus();
   case Phase::Schedule:
     LLAMAC_RETURN_IF_ERROR(runPasses(phase));

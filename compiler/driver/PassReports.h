@@ -51,7 +51,8 @@ struct PassReportOptions {
   bool printChanged = false;    ///< A diff for each pass that changes the IR.
   bool printLocations = false;  ///< With all IR but that of diffs.
   std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
-  bool explainFusion = false;   ///< The remarks of passes, on stderr.
+  bool explainFusion = false;   ///< The fusions and remarks of passes, on
+                                ///< stderr.
   bool explainKernels = false;  ///< A description of each kernel, likewise.
   int64_t explainRows = 0;      ///< Rows of the explained step; 0: as many as
                                 ///< programs take.
@@ -89,9 +90,9 @@ public:
   llvm::LogicalResult run(llvm::StringRef name, mlir::PassManager &pm,
                           mlir::ModuleOp module);
 
-  /// Ends the phase of fusions: says so when they are to be explained and no
-  /// pass had a remark.
-  void endFusion() const;
+  /// Ends the phase of fusions: where they are to be explained, names those of
+  /// the `skipped` passes, or says that no op was left out of one.
+  void endFusion(llvm::ArrayRef<std::string> skipped) const;
 
   /// The remarks of passes on ops at `location`: "fuse-qkv: not fused: ...".
   std::vector<std::string> remarksAt(mlir::Location location) const {

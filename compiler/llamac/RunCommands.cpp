@@ -19,6 +19,7 @@
 #include "compiler/trial/KernelVariants.h"
 #include "engine/step/Model.h"
 #include "runtime/base/Status.h"
+#include "runtime/cuda/Driver.h"
 #include "runtime/io/DiskCache.h"
 #include "tools/CommandLine.h"
 #include "tools/TuneCommand.h"
@@ -60,6 +61,9 @@ LoadedModel ModelCommand::load() const {
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
   options.gpuIndex = runtime.gpuIndex;
+  // Without a GPU here nothing is compiled for one.
+  if (options.target == "cuda" && !namesPlan(model))
+    LLAMAC_RETURN_IF_ERROR(gpuCapability(options.gpuIndex).status());
   LLAMAC_ASSIGN_OR_RETURN(const DraftedPlans drafted,
                           resolveDraft(model, runtime.draft, options));
   static const ClangVariantCompiler compiler;

@@ -13,6 +13,9 @@
 // token that the head drafts, its id less its number. The embedding is the
 // target's where the head brings none.
 //
+// Files of the library speculators say speculators_model_type = "eagle3", have
+// the layer's configuration in an object of its own, and call it "layers.0".
+//
 //===----------------------------------------------------------------------===//
 
 #include "frontends/huggingface/EagleHead.h"
@@ -20,6 +23,7 @@
 #include "frontends/Files.h"
 #include "runtime/base/Status.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -74,9 +78,17 @@ struct HeadWeight {
 
 bool isEagleHead(const JsonObject &root) {
   const auto architectures = root.strings("architectures");
-  return architectures.ok() &&
-         std::ranges::find(*architectures, headArchitecture) !=
-             architectures->end();
+  if (architectures.ok() &&
+      absl::c_linear_search(*architectures, headArchitecture))
+    return true;
+  const auto type = root.optionalString("speculators_model_type");
+  return type.ok() && *type == "eagle3";
+}
+
+absl::StatusOr<JsonObject> layerConfigOfHead(const JsonObject &root) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> layer,
+                          root.optionalObject("transformer_layer_config"));
+  return layer.value_or(root);
 }
 
 absl::StatusOr<bool> isDraftHead(absl::string_view path) {
@@ -126,7 +138,8 @@ static std::vector<HeadWeight> headWeights(const ModelConfig &config) {
   return weights;
 }
 
-/// The tensors of the files in `directory`, by their names without "model.".
+/// The tensors of the files in `directory`, by their names without "model." and
+/// with "midlayer." for the layer.
 static absl::StatusOr<TensorSet> readHeadTensors(const std::string &directory,
                                                  WeightMap &weights) {
   TensorSet found = {directory};
@@ -143,10 +156,11 @@ static absl::StatusOr<TensorSet> readHeadTensors(const std::string &directory,
   for (auto &[name, tensor] : found.tensors) {
     absl::string_view bare = name;
     absl::ConsumePrefix(&bare, "model.");
-    const std::string key(bare);
+    const bool isOfLayer = absl::ConsumePrefix(&bare, "layers.0.");
+    const std::string key = absl::StrCat(isOfLayer ? "midlayer." : "", bare);
     if (!tensors.tensors.emplace(key, std::move(tensor)).second)
       return malformed(directory, 0, quoteForMessage(key), "one tensor",
-                       "one with and one without \"model.\"");
+                       "several, by other names of its layer or model");
   }
   return tensors;
 }
@@ -241,7 +255,8 @@ static absl::Status takeEmbeddingOf(const Checkpoint &target,
   return weights.add(std::move(source));
 }
 
-absl::Status readEagleConfig(const JsonObject &root, const OpenOptions &options,
+absl::Status readEagleConfig(const JsonObject &root, const JsonObject &layer,
+                             const OpenOptions &options,
                              Checkpoint &checkpoint) {
   if (options.headOf.empty())
     return usageError(absl::StrCat(
@@ -250,22 +265,26 @@ absl::Status readEagleConfig(const JsonObject &root, const OpenOptions &options,
                          "model, or compile it with --head-of MODEL"));
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint target, openConfig(options.headOf));
   ModelConfig &config = checkpoint.config;
+  const std::string asTarget = absl::StrCat(", as ", options.headOf, " has");
   DraftHead head;
-  ConfigFields fields(root);
-  head.targetDim = fields.integer("target_hidden_size").value_or(config.dim);
-  fields.requireSupported(!config.tiedEmbeddings, "tie_word_embeddings",
-                          "false for a head", "true");
-  fields.require(config.numLayers == 1, "num_hidden_layers", "1",
-                 config.numLayers);
-  fields.require(
-      config.vocabSize == target.config.vocabSize, "vocab_size",
-      absl::StrCat(target.config.vocabSize, ", as ", options.headOf, " has"),
-      config.vocabSize);
-  fields.require(
-      head.targetDim == target.config.dim,
-      root.has("target_hidden_size") ? "target_hidden_size" : "hidden_size",
-      absl::StrCat(target.config.dim, ", as ", options.headOf, " has"),
-      head.targetDim);
+  ConfigFields fields(root), ofLayer(layer);
+  ofLayer.requireSupported(!config.tiedEmbeddings, "tie_word_embeddings",
+                           "false for a head", "true");
+  ofLayer.require(config.numLayers == 1, "num_hidden_layers", "1",
+                  config.numLayers);
+  ofLayer.require(config.vocabSize == target.config.vocabSize, "vocab_size",
+                  absl::StrCat(target.config.vocabSize, asTarget),
+                  config.vocabSize);
+  const std::optional<int64_t> targetDim = fields.integer("target_hidden_size");
+  head.targetDim = targetDim.value_or(config.dim);
+  (targetDim ? fields : ofLayer)
+      .require(head.targetDim == target.config.dim,
+               targetDim ? "target_hidden_size" : "hidden_size",
+               absl::StrCat(target.config.dim, asTarget), head.targetDim);
+  head.addsToNorm = fields.flag("norm_before_residual").value_or(false);
+  fields.requireSupported(!fields.flag("norm_before_fc").value_or(false),
+                          "norm_before_fc", "false", "true");
+  LLAMAC_RETURN_IF_ERROR(ofLayer.status());
   LLAMAC_RETURN_IF_ERROR(fields.status());
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> eagle,
                           root.optionalObject("eagle_config"));

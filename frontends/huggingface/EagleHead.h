@@ -19,10 +19,14 @@ namespace llamac {
 /// Whether the configuration `root` is that of an EAGLE-3 head.
 bool isEagleHead(const JsonObject &root);
 
+/// The object of a head's configuration `root` that is as a model's.
+absl::StatusOr<JsonObject> layerConfigOfHead(const JsonObject &root);
+
 /// Reads what makes a head of the configuration of `checkpoint`, which is read
-/// but for that, for the model `options.headOf`. Usage error where that is
-/// empty; bad file where the head is not one of that model.
-absl::Status readEagleConfig(const JsonObject &root, const OpenOptions &options,
+/// from `layer` but for that, for the model `options.headOf`. Usage error where
+/// that is empty; bad file where the head is not one of that model.
+absl::Status readEagleConfig(const JsonObject &root, const JsonObject &layer,
+                             const OpenOptions &options,
                              Checkpoint &checkpoint);
 
 /// Adds the weights of the head in `directory`, whose configuration is read.

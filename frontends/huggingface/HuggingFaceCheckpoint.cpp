@@ -387,8 +387,12 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                                        Checkpoint &checkpoint) {
   LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
                           readConfigFile(configPath, checkpoint));
-  LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
-  const bool isHead = isEagleHead(root);
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::root(document));
+  const bool isHead = isEagleHead(file);
+  JsonObject root = file;
+  if (isHead) {
+    LLAMAC_ASSIGN_OR_RETURN(root, layerConfigOfHead(file));
+  }
   const ModelFamily *family = findFamily(&ModelFamily::modelType, "llama");
   if (!isHead) {
     LLAMAC_ASSIGN_OR_RETURN(family, readFamily(root));
@@ -402,7 +406,7 @@ absl::Status readHuggingFaceCheckpoint(const std::string &directory,
                                        absl::StrCat(configPath, ":0")));
   }
   if (isHead) {
-    LLAMAC_RETURN_IF_ERROR(readEagleConfig(root, options, checkpoint));
+    LLAMAC_RETURN_IF_ERROR(readEagleConfig(file, root, options, checkpoint));
     // It has the tokenizer of its model.
     return withWeights ? readEagleWeights(directory, options, checkpoint)
                        : absl::OkStatus();

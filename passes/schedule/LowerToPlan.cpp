@@ -228,6 +228,12 @@ static IntegerAttr windowOf(Value cache) {
   for (Operation *user : cache.getUsers()) {
     if (auto attention = dyn_cast<kernel::AttentionOp>(user))
       return attention.getWindowAttr();
+    if (auto step =
+            dyn_cast<kernel::ResidentOp>(user)) { // Its layers are alike.
+      IntegerAttr window;
+      step.walk([&](kernel::AttentionOp op) { window = op.getWindowAttr(); });
+      return window;
+    }
     for (Value next : user->getResults())
       if (isa<llama::KVType>(next.getType()))
         return windowOf(next);

@@ -96,6 +96,9 @@ struct DraftHead {
   /// The target's id of each token that the head has a logit for; empty: the
   /// head has logits of the target's vocabulary.
   std::vector<int32_t> tokens;
+  /// Whether the layer adds its attention to the norm of its input, not to its
+  /// input.
+  bool addsToNorm = false;
 
   /// Numbers of a row of features.
   int64_t featureDim() const {

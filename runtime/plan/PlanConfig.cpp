@@ -112,6 +112,7 @@ std::unique_ptr<schema::ModelConfigT> toPlan(const ModelConfig &config) {
     out->head->layers = config.head->layers;
     out->head->targetDim = config.head->targetDim;
     out->head->tokens = config.head->tokens;
+    out->head->addsToNorm = config.head->addsToNorm;
   }
   return out;
 }
@@ -136,7 +137,7 @@ ModelConfig fromPlan(const schema::ModelConfigT &config) {
   out.tiedEmbeddings = config.tiedEmbeddings;
   if (config.head)
     out.head = DraftHead{config.head->layers, config.head->targetDim,
-                         config.head->tokens};
+                         config.head->tokens, config.head->addsToNorm};
   return out;
 }
 

@@ -9,7 +9,8 @@ layers. With e a token's embedding and x its stream, which is fc of the features
 
     x' = x + attention([norm(e), norm(x)]),  made = x' + mlp(norm(x'))
 
-and the logits of the token that follows are lm_head of norm(made).
+and the logits of the token that follows are lm_head of norm(made). Heads with
+"norm_before_residual" have x' = norm(x) + attention(...).
 """
 
 import json
@@ -36,8 +37,9 @@ def features_of(config, weights, tokens, layers):
 def made_of(config, head, embedding, tokens, streams):
     """The layer's result for each of `tokens` [T] with its stream [T, d]: [T, d]."""
     embedded = rms_norm(embedding[np.asarray(tokens)], head["embedding_norm"], config.eps)
-    joined = np.concatenate([embedded, rms_norm(streams, head["attention_norm"], config.eps)], axis=1)
-    x = streams + attention(config, head.__getitem__, 0, joined, lambda keys: keys)
+    normed = rms_norm(streams, head["attention_norm"], config.eps)
+    joined = np.concatenate([embedded, normed], axis=1)
+    x = (normed if head["adds_to_norm"] else streams) + attention(config, head.__getitem__, 0, joined, lambda keys: keys)
     return x + feed_forward(config, head.__getitem__, rms_norm(x, head["ffn_norm"], config.eps))
 
 
@@ -57,7 +59,7 @@ def draft(config, head, embedding, tokens, features, count):
     return ids
 
 
-def make_head(config, weights, layers, drafted, answers, seed=0):
+def make_head(config, weights, layers, drafted, answers, seed=0, adds_to_norm=False):
     """A head for a model that drafts `drafted` of its ids: small random weights but
     for an lm_head that least squares fit to `answers`, texts of the model as ids."""
     rng = np.random.default_rng(seed)
@@ -76,6 +78,7 @@ def make_head(config, weights, layers, drafted, answers, seed=0):
         "feed_forward.w3": random(config.ffn, d),
         "feed_forward.w2": random(d, config.ffn),
         "ids": np.sort(rng.permutation(config.vocab)[:drafted]),
+        "adds_to_norm": adds_to_norm,
     }
     for name in ("embedding_norm", "attention_norm", "ffn_norm", "norm"):
         head[name] = rng.uniform(0.8, 1.2, d).astype(np.float32).astype(np.float64)
@@ -141,6 +144,27 @@ def write_head(directory, config, head, settings=None, embedding=None, change=No
         change(tensors)
     save_file(tensors, os.path.join(directory, "model.safetensors"), metadata={"format": "pt"})
     return directory
+
+
+def write_speculators_head(directory, of, tensors, settings):
+    """The head `of`, whose `tensors` are those of its file, as the library speculators
+    writes it: the layer's configuration apart, and "layers.0" for "midlayer"."""
+    os.makedirs(directory)
+    with open(os.path.join(of, "config.json"), encoding="utf-8") as f:
+        layer = json.load(f)
+    said = {
+        "architectures": ["Eagle3Speculator"],
+        "speculators_model_type": "eagle3",
+        "speculators_version": "0.3.0",
+        "draft_vocab_size": layer.pop("draft_vocab_size"),
+        "target_hidden_size": None,
+        "transformer_layer_config": {key: x for key, x in layer.items() if key not in ("architectures", "eagle_config")},
+        "speculators_config": {"algorithm": "eagle3", "default_proposal_method": "greedy"},
+    } | settings
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(said, f)
+    tensors = {name.replace("midlayer.", "layers.0."): x for name, x in tensors.items()}
+    save_file(tensors, os.path.join(directory, "model.safetensors"), metadata={"format": "pt"})
 
 
 def write_torch_head(directory, of, tensors):

@@ -116,6 +116,14 @@ class BadMeta(BadModelCase):
         os.remove(self.file("params.json"))
         self.refuse()
 
+    def test_a_configuration_alone_is_no_model(self):
+        self.model = self.file("params.json")
+        self.refuse_at("got one without weights; llamac compile --no-weights takes it for its shapes")
+
+    def test_the_folder_one_is_in_has_its_name(self):
+        run = support.run([support.LLAMAC, "inspect", ".", "--json"], cwd=self.model)
+        self.assertEqual(json.loads(run.stdout)["name"], os.path.basename(self.model))
+
     def test_empty_folder(self):
         shutil.rmtree(self.model)
         os.mkdir(self.model)

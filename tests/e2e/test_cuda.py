@@ -349,6 +349,12 @@ class Faults(CudaCase):
         self.assertIn("libcuda.so.1: expected NVIDIA's driver", error)
         self.assertIn("--target cpu needs no GPU", error)
 
+    def test_without_a_driver_nothing_is_compiled(self):
+        flags = "--target", "cuda", "--tokens", "1"
+        run = self.run_plan("run", self.model, *flags, tool=support.LLAMAC, expect=DEVICE, LD_LIBRARY_PATH="")
+        self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+        self.assertIn("libcuda.so.1: expected NVIDIA's driver", run.stderr)
+
     def test_a_gpu_that_is_too_old_is_named(self):
         error = self.refuse(LLAMAC_FAKE_CAPABILITY="7.5")
         self.assertIn("Fake GPU: expected a GPU of compute capability 8.0 or higher, got 7.5", error)

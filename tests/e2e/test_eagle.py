@@ -16,7 +16,7 @@ import support
 
 from safetensors.numpy import load_file
 
-from eagle_heads import draft, features_of, make_head, write_head, write_torch_head
+from eagle_heads import draft, features_of, make_head, write_head, write_speculators_head, write_torch_head
 from llama_numpy import Config
 from make_model import random_weights, write_huggingface
 
@@ -48,7 +48,8 @@ class Heads(support.TestCase):
         cls.weights, cls.order = cyclic_model()
         cls.model, cls.head_path = cls.path("model"), cls.path("head")
         write_huggingface(cls.model, CONFIG, cls.weights, "f32")
-        cls.head = make_head(CONFIG, cls.weights, LAYERS, 115, [np.tile(cls.order, 2)[i : i + 100] for i in (0, 30, 60, 90)])
+        cls.texts = [np.tile(cls.order, 2)[i : i + 100] for i in (0, 30, 60, 90)]
+        cls.head = make_head(CONFIG, cls.weights, LAYERS, 115, cls.texts)
         cls.settings = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": LAYERS}}
         write_head(cls.head_path, CONFIG, cls.head, cls.settings)
 
@@ -64,15 +65,15 @@ class Heads(support.TestCase):
             answers = {line["id"]: line for line in map(json.loads, f)}
         return [answers[number]["tokens"] for number in range(len(requests))], summary
 
-    def expected_drafts(self, prompt, answer, count):
-        """Draft tokens, and those accepted by place, of a greedy answer."""
+    def expected_drafts(self, head, prompt, answer, count):
+        """Draft tokens of `head`, and those accepted by place, of a greedy answer."""
         tokens = np.concatenate([prompt, answer])
         features = features_of(CONFIG, self.weights, tokens, LAYERS)
         embedding = self.weights["tok_embeddings"].astype(np.float64)
         known, drafted, accepted = len(prompt) + 1, 0, [0] * count
         while known < len(tokens):
             most = min(count, len(tokens) - known - 1)
-            ids = draft(CONFIG, self.head, embedding, tokens[:known], features[: known - 1], most)
+            ids = draft(CONFIG, head, embedding, tokens[:known], features[: known - 1], most)
             drafted += len(ids)
             right = 0
             while right < len(ids) and ids[right] == tokens[known + right]:
@@ -82,12 +83,28 @@ class Heads(support.TestCase):
         return drafted, accepted
 
     def test_drafts_are_those_of_the_formulas(self):
+        self.check_drafts(self.head_path, self.head)
+
+    def test_a_head_of_speculators_adds_to_the_norm_of_its_stream(self):
+        head = make_head(CONFIG, self.weights, LAYERS, 115, self.texts, seed=4, adds_to_norm=True)
+        write_head(self.path("plain"), CONFIG, head)
+        settings = {"norm_before_residual": True, "eagle_aux_hidden_state_layer_ids": LAYERS}
+        tensors = load_file(self.path("plain") + "/model.safetensors")
+        write_speculators_head(self.path("speculators"), self.path("plain"), tensors, settings)
+        self.check_drafts(self.path("speculators"), head)
+        more = {"norm_before_fc": True}
+        write_speculators_head(self.path("fc_norm"), self.path("plain"), tensors, settings | more)
+        run = support.run([support.LLAMAC, "run", self.model, "--tokens", "1", "-q", "--draft", self.path("fc_norm")])
+        self.assertEqual(run.returncode, support.UNSUPPORTED, run.stderr)
+        self.assertIn("norm_before_fc: expected false, got true", run.stderr)
+
+    def check_drafts(self, path, head):
         prompt, length = self.order[3:8], 60
         answer = self.order[8 : 8 + length]
         request = {"prompt": prompt.tolist(), "max_tokens": length, "temperature": 0, "speculative": 4}
-        answers, summary = self.generate([request], "--draft", self.head_path, *EXACT)
+        answers, summary = self.generate([request], "--draft", path, *EXACT)
         self.assertEqual(answers, [answer.tolist()])
-        drafted, accepted = self.expected_drafts(prompt, answer, 4)
+        drafted, accepted = self.expected_drafts(head, prompt, answer, 4)
         self.assertEqual((summary["draft_tokens"], summary["accepted_by_place"][:4]), (drafted, accepted))
         self.assertGreater(sum(accepted), 20)
         self.assertLess(sum(accepted), drafted)

@@ -135,8 +135,12 @@ class Families(Case):
         self.check_family(families.QWEN3, SPLIT + 4, flags, heads=4, kv_heads=2, head_size=32, qk_norm="head")
 
     def test_windows(self):
-        # A window begins in the middle of a tile.
-        self.STEP_ROWS = 256  # With fewer the cache has a ring, shorter than the context.
+        # A window begins in the middle of a tile, and the cache is a ring.
+        self.check_family(families.MISTRAL, 150, windows=(70, 70))
+
+    @unittest.skipUnless(support.EXHAUSTIVE, "as the others, without a ring")
+    def test_windows_of_a_cache_as_long_as_the_context(self):
+        self.STEP_ROWS = 256
         self.check_family(families.MISTRAL, 80, windows=(70, 70))
 
     @unittest.skipUnless(support.EXHAUSTIVE, "as the others, with two splits")

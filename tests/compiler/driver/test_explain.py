@@ -1,11 +1,12 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""--explain-fusion: that all is fused, or one line for each op that is not.
+"""--explain-fusion: what is fused, and that this is all, or one line for each op that is not.
 --explain-kernels: the reasons of models in mixed formats."""
 
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -27,9 +28,17 @@ SHAPES = {
 
 
 class Explain(support.TestCase):
-    def explain(self, model):
-        """The lines of --explain-fusion."""
-        return self.llamac("compile", model, "--explain-fusion", "--stop-after", "fuse").stderr.splitlines()
+    def explain(self, model, *flags):
+        """The lines of --explain-fusion: of what was fused by pass, and the others."""
+        run = self.llamac("compile", model, "--explain-fusion", "--stop-after", "fuse", *flags)
+        fused, others = {}, []
+        for line in run.stderr.splitlines():
+            name, is_fused, changes = line.partition(": fused: ")
+            if is_fused:
+                fused[name] = dict(re.fullmatch(r"(\S+) (\d+ -> \d+)", change).groups() for change in changes.split(", "))
+            else:
+                others.append(line)
+        return fused, others
 
     def test_plain_graphs_are_said_to_be_fused(self):
         path = self.path("params.json")
@@ -37,7 +46,21 @@ class Explain(support.TestCase):
             with self.subTest(model=name):
                 with open(path, "w") as file:
                     json.dump(shape | {"multiple_of": 256, "norm_eps": 1e-5, "rope_theta": 500000.0}, file)
-                self.assertEqual(self.explain(path), ["fuse: no op was left out of a fusion"])
+                fused, others = self.explain(path)
+                self.assertEqual(others, ["fuse: no op was left out of a fusion"])
+                layers = shape["n_layers"]
+                self.assertEqual(fused["fuse-attention"]["llama.softmax"], f"{layers} -> 0")
+                self.assertEqual(fused["fuse-norm"]["kernel.rms_norm"], f"{2 * layers + 1} -> 0")
+                self.assertEqual(fused["fuse-qkv"]["kernel.qkv"], f"0 -> {layers}")
+
+    def test_a_skipped_fusion_is_named(self):
+        with open(self.path("params.json"), "w") as file:
+            json.dump(SHAPES["Llama 3.2 1B"], file)
+        flags = "--skip-pass", "fuse-norm"
+        fused, others = self.explain(self.path("params.json"), *flags)
+        self.assertEqual(others, ["fuse-norm: not fused: the pass was skipped"])
+        self.assertIn("fuse-qkv", fused)
+        self.assertNotIn("fuse-norm", fused)
 
     def test_gate_and_up_in_different_formats_are_two_launches(self):
         config = Config(128, 2, 4, 2, vocab=501, multiple_of=64)
@@ -48,7 +71,7 @@ class Explain(support.TestCase):
         stored[up] = others[up]
         model = write_gguf(self.path("mixed.gguf"), config, stored)
         self.assertEqual(
-            self.explain(model),
+            self.explain(model)[1],
             [
                 "layers.1.feed_forward.w1 + layers.1.feed_forward.silu + layers.1.feed_forward.mul: fuse-epilogue: "
                 "not fused: two products with weights of different types, q8_0 and q4_1; "
