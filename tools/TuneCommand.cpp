@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +99,12 @@ static absl::StatusOr<std::string> entriesText(const Model &model,
   return text;
 }
 
+/// Candidates that there was no time for.
+static size_t leftOut(const Choice &choice) {
+  return static_cast<size_t>(
+      std::ranges::count(choice.candidates, outOfTime, &Candidate::rejected));
+}
+
 static std::string choiceText(const std::string &name, const Choice &choice) {
   std::string text =
       absl::StrFormat("  %-44s %s", name,
@@ -107,9 +115,11 @@ static std::string choiceText(const std::string &name, const Choice &choice) {
                           100 * (1 - ratio.median), 100 * ratio.noise);
   text += '\n';
   for (const Candidate &candidate : choice.candidates)
-    if (!candidate.rejected.empty())
+    if (!candidate.rejected.empty() && candidate.rejected != outOfTime)
       absl::StrAppend(&text, "    rejected ", candidate.config, ": ",
                       candidate.rejected, "\n");
+  if (const size_t left = leftOut(choice))
+    absl::StrAppend(&text, "    ", left, " ", outOfTime, "\n");
   return text;
 }
 
@@ -132,6 +142,38 @@ static std::string resultText(const ProgramResult &result) {
         "as used", ratio.median, 100 * ratio.noise,
         result.step.selected == 0 ? ": back to the defaults" : "");
   return text;
+}
+
+/// How many candidates of kernels were tried in `seconds`, the budget that all
+/// would take at that rate, and what the selected ones bring.
+static std::string summaryText(absl::Span<const ProgramResult> results,
+                               double seconds) {
+  size_t all = 0, left = 0;
+  std::string speeds;
+  for (const ProgramResult &result : results) {
+    if (!result.skipped.empty())
+      continue;
+    for (const Choice &kernel : result.kernels) {
+      all += kernel.candidates.size() - 1;
+      left += leftOut(kernel);
+    }
+    const Choice &step = result.step;
+    const Trials::Ratio ratio = step.trials.ratioOf(step.selected);
+    const bool differs = step.selected != 0 && ratio.rounds != 0;
+    if (result.isDecided)
+      absl::StrAppendFormat(&speeds, "%s %s %.2fx", speeds.empty() ? "" : ",",
+                            step.name, differs ? 1 / ratio.median : 1);
+  }
+  if (all == 0)
+    return "";
+  std::string text = absl::StrFormat("%d of %d candidates tried in %.0f s",
+                                     all - left, all, seconds);
+  if (left > 0 && left < all)
+    absl::StrAppendFormat(&text, "; --budget %.0f should do for all",
+                          std::ceil(seconds * static_cast<double>(all) /
+                                    static_cast<double>(all - left)));
+  return absl::StrCat(text, "\nspeed against the defaults:",
+                      speeds.empty() ? " nothing was decided" : speeds, "\n");
 }
 
 using Json = nlohmann::ordered_json;
@@ -195,6 +237,7 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
     absl::StrAppendFormat(
         &text, "interrupted after %.0f s; what was decided is kept\n",
         steadySeconds() - start);
+  text += summaryText(results, steadySeconds() - start);
   printText(out, options.json ? report.dump(1) + "\n" : text);
   return absl::OkStatus();
 }

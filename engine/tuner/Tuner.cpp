@@ -37,9 +37,6 @@
 
 namespace llamac {
 
-/// Why a candidate was rejected that nobody looked at.
-static constexpr const char *outOfTime = "not tried: no time was left";
-
 namespace {
 
 /// The model with some configs, and its program bound to the step's memory.

@@ -31,6 +31,9 @@ struct TuneOptions {
   std::function<void(const std::string &what)> progress = {};
 };
 
+/// Why a candidate was rejected that nobody looked at.
+inline constexpr char outOfTime[] = "not tried: no time was left";
+
 /// A config that was tried.
 struct Candidate {
   std::string config = {};                              ///< Empty: default.

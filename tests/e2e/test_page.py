@@ -517,6 +517,20 @@ class Looks(PageCase):
                     self.assertEqual(self.evaluate(too_wide), [])
         self.browser.resize(1280)
 
+    def test_each_view_has_one_bar_to_scroll_it(self):
+        # Hidden titles of messages have a place in the conversation alone.
+        self.open()
+        for _ in range(3):
+            self.ask("Hello", wait=True)
+        for view in ("chat", "server"):
+            self.evaluate(f"byId('tab-{view}').click()")
+            beyond = "[document.scrollingElement, document.body, byId('page'), document.querySelector('main')]"
+            beyond += ".filter(e => e.scrollHeight > e.clientHeight).map(e => e.localName)"
+            with self.subTest(view=view):
+                self.assertEqual(self.evaluate(beyond), [])
+        self.evaluate("byId('tab-chat').click()")
+        self.assertGreater(self.evaluate("byId('scroller').scrollHeight - byId('scroller').clientHeight"), 500)
+
     def test_colours_follow_the_system_and_the_switch(self):
         def background():
             return self.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -71,6 +71,7 @@ class Tune(support.TestCase):
         for text in ["decode, steps of 1 rows", "prefill, steps of 128 rows", "whole step"]:
             self.assertIn(text, self.told)
         self.assertNotIn("rejected", self.told)
+        self.assertRegex(self.told, r"\n(\d+) of \1 candidates tried in \d+ s\nspeed against the defaults: decode \d\.\d\dx, ")
         kernels = set(re.findall(r"^  (\w+) ", self.told, re.M)) - {"whole"}
         self.assertGreater(len(kernels), 8)
         self.assertEqual(len(self.entries()), len(kernels))
@@ -105,6 +106,13 @@ class Tune(support.TestCase):
         compared = json.loads(self.llamac("bench", self.plan, *options).stdout)
         self.assertFalse(compared["same"])
         self.assertEqual((compared["prefill"]["turns"], compared["decode"]["turns"]), (3, 12))
+
+    def test_without_time_the_candidates_are_counted(self):
+        told = self.llamac("tune", self.plan, "--budget", "1e-3").stdout
+        kernel = r"  \w+ +default\n    \d+ not tried: no time was left\n"
+        self.assertRegex(told, rf"^decode, .*: not decided, nothing was changed\n({kernel})+")
+        left = [int(count) for count in re.findall(r"(\d+) not tried", told)]
+        self.assertTrue(told.endswith(f"0 of {sum(left)} candidates tried in 0 s\nspeed against the defaults: nothing was decided\n"), told)
 
     def test_wrong_options_are_one_line(self):
         for options in (["--budget", "-3"], ["--candidates", "0"]):
