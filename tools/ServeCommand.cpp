@@ -254,7 +254,8 @@ serveCommand(const ServeOptions &options,
   Service service(context, std::move(models), serving, *accessLog);
   service.requireLocalHost(server->isLoopback() && serving.keys.empty());
   outliveDamagedFiles();
-  LLAMAC_RETURN_IF_ERROR(server->start(service.handler()));
+  LLAMAC_RETURN_IF_ERROR(
+      server->start(service.handler(), [&] { service.keepFigures(); }));
   absl::FPrintF(log, "listening on %s\n", server->url());
   std::fflush(log);
   runUntil(ending, context, *server, service, options.drainSeconds);

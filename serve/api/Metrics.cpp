@@ -8,10 +8,13 @@
 
 #include "serve/api/Metrics.h"
 
+#include "runtime/base/Clock.h"
 #include "text/request/RequestJson.h"
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -20,6 +23,8 @@ namespace llamac::serve {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
+
+using nlohmann::ordered_json;
 
 //===----------------------------------------------------------------------===//
 // Answers
@@ -207,11 +212,41 @@ Metrics::Metrics(const ServedModels &models) : models(models) {
     answers.push_back(std::make_unique<AnswerMetrics>(registry, model->name()));
 }
 
+size_t Metrics::numberOf(const ServedModel &model) const {
+  const auto found = std::ranges::find(
+      models, &model, [](const auto &own) { return own.get(); });
+  return static_cast<size_t>(found - models.begin());
+}
+
 AnswerMetrics &Metrics::of(const ServedModel &model) {
-  for (size_t i = 0; i + 1 < models.size(); ++i)
-    if (models[i].get() == &model)
-      return *answers[i];
-  return *answers.back();
+  return *answers[numberOf(model)];
+}
+
+void Metrics::keep() {
+  constexpr double secondsKept = 300;
+  Sample &sample = samples.emplace_back(steadySeconds());
+  for (const auto &model : models) {
+    const SchedulerCounts counts = model->requests().counts();
+    std::vector<double> &values = sample.figures.emplace_back();
+    for (const EngineFigure &figure : figures)
+      values.push_back(figure.value(counts));
+  }
+  while (samples.front().time < sample.time - secondsKept)
+    samples.pop_front();
+}
+
+ordered_json Metrics::history(const ServedModel &model) const {
+  const size_t number = numberOf(model);
+  const double now = steadySeconds();
+  ordered_json json = {{"model", model.name()},
+                       {"seconds_ago", ordered_json::array()},
+                       {"figures", ordered_json::object()}};
+  for (const Sample &sample : samples) {
+    json["seconds_ago"].push_back(now - sample.time);
+    for (size_t i = 0; i < std::size(figures); ++i)
+      json["figures"][figures[i].name].push_back(sample.figures[number][i]);
+  }
+  return json;
 }
 
 std::string Metrics::text(size_t grammars) const {

@@ -21,7 +21,10 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <nlohmann/json.hpp>
+
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,11 +56,28 @@ public:
   /// In Prometheus' text format. `grammars` are compiled or wait for it.
   std::string text(size_t grammars) const;
 
+  /// Keeps the figures of all engines as of now for five minutes. For one
+  /// thread, as history() is.
+  void keep();
+
+  /// The kept figures of a model, oldest first: {"seconds_ago": [...],
+  /// "figures": {"vllm:num_requests_running": [...], ...}}.
+  nlohmann::ordered_json history(const ServedModel &model) const;
+
 private:
+  /// The figures of all models at one time, by model and figure.
+  struct Sample {
+    double time = 0;
+    std::vector<std::vector<double>> figures = {};
+  };
+
+  size_t numberOf(const ServedModel &model) const;
+
   const ServedModels &models;
   prometheus::Registry registry;
   std::vector<std::unique_ptr<AnswerMetrics>> answers; ///< One for each of the
                                                        ///< models.
+  std::deque<Sample> samples;                          ///< Oldest first.
 };
 
 } // namespace llamac::serve

@@ -84,6 +84,8 @@ absl::Span<const Service::Route> Service::routes() {
       {verb::get, "/", true, false, false, &Service::page},
       {verb::get, "/health", true, false, false, &Service::health},
       {verb::get, "/metrics", false, false, false, &Service::showMetrics},
+      {verb::get, "/v1/llamac/history", false, false, false,
+       &Service::showHistory},
       {verb::get, "/v1/llamac/kernels", false, false, false,
        &Service::listKernels},
       {verb::get, "/v1/models", false, false, false, &Service::listModels},
@@ -412,16 +414,28 @@ Task<void> Service::listModels(HttpExchange &exchange, Entry &entry) {
 // Tokens
 //===----------------------------------------------------------------------===//
 
+/// The model that the query names; without one, the first.
+absl::StatusOr<const ServedModel *>
+Service::askedModel(const HttpExchange &exchange) const {
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<std::string> name,
+                          queryField(targetOf(exchange.request()), "model"));
+  if (!name)
+    return models.front().get();
+  return findModel(models, *name);
+}
+
+Task<void> Service::showHistory(HttpExchange &exchange, Entry &entry) {
+  co_await send(
+      exchange, entry, answerOf([&]() -> absl::StatusOr<ordered_json> {
+        LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model, askedModel(exchange));
+        return metrics.history(*model);
+      }()));
+}
+
 Task<void> Service::listKernels(HttpExchange &exchange, Entry &entry) {
   HttpAnswer answer = co_await onPool(readers, [&]() {
     return answerOf([&]() -> absl::StatusOr<ordered_json> {
-      const ServedModel *model = models.front().get();
-      LLAMAC_ASSIGN_OR_RETURN(
-          const std::optional<std::string> name,
-          queryField(targetOf(exchange.request()), "model"));
-      if (name) {
-        LLAMAC_ASSIGN_OR_RETURN(model, findModel(models, *name));
-      }
+      LLAMAC_ASSIGN_OR_RETURN(const ServedModel *model, askedModel(exchange));
       return kernelReport(*model);
     }());
   });

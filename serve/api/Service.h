@@ -56,6 +56,9 @@ public:
   /// Takes no more requests for answers.
   void drain() { isDraining = true; }
 
+  /// For once a second: keeps figures for charts.
+  void keepFigures() { metrics.keep(); }
+
   /// Answers that have not ended.
   size_t running() const { return active; }
 
@@ -78,6 +81,7 @@ private:
   Task<void> page(HttpExchange &exchange, Entry &entry);
   Task<void> health(HttpExchange &exchange, Entry &entry);
   Task<void> showMetrics(HttpExchange &exchange, Entry &entry);
+  Task<void> showHistory(HttpExchange &exchange, Entry &entry);
   Task<void> listKernels(HttpExchange &exchange, Entry &entry);
   Task<void> listModels(HttpExchange &exchange, Entry &entry);
   Task<void> complete(HttpExchange &exchange, Entry &entry);
@@ -89,6 +93,8 @@ private:
   /// Answers by what `make` makes of the model and the body's JSON.
   template <typename Function>
   Task<void> answerJson(HttpExchange &exchange, Entry &entry, Function make);
+  absl::StatusOr<const ServedModel *>
+  askedModel(const HttpExchange &exchange) const;
   absl::Status read(HttpExchange &exchange, bool isChat, Submitted &submitted);
   absl::Status submit(HttpExchange &exchange, Submitted &submitted);
   Task<void> stream(HttpExchange &exchange, Entry &entry, Submitted &submitted);

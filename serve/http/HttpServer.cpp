@@ -61,15 +61,17 @@ HttpServer::bind(asio::io_context &context, const ListenOptions &options) {
   return server;
 }
 
-absl::Status HttpServer::start(HttpHandler answers) {
+absl::Status HttpServer::start(HttpHandler answers,
+                               std::function<void()> work) {
   handler = std::move(answers);
+  eachSecond = std::move(work);
   error_code error;
   acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (error)
     return usageError(absl::StrCat("--port: cannot listen at port ", port(),
                                    ": ", error.message()));
   asio::co_spawn(context, [this] { return acceptAll(); }, asio::detached);
-  asio::co_spawn(context, [this] { return closeOverdue(); }, asio::detached);
+  asio::co_spawn(context, [this] { return workEachSecond(); }, asio::detached);
   return absl::OkStatus();
 }
 
@@ -129,8 +131,8 @@ void HttpServer::open(tcp::socket socket) {
   connection->start([this, raw = connection.get()] { connected.erase(raw); });
 }
 
-/// Closes connections whose time is over, once a second.
-Task<void> HttpServer::closeOverdue() {
+/// Closes connections whose time is over, and calls eachSecond.
+Task<void> HttpServer::workEachSecond() {
   while (true) {
     clock.expires_after(std::chrono::seconds(1));
     const auto [error] = co_await clock.async_wait(asValue);
@@ -138,6 +140,8 @@ Task<void> HttpServer::closeOverdue() {
       co_return;
     for (HttpConnection *connection : connected)
       connection->closeIfOverdue(Clock::now());
+    if (eachSecond)
+      eachSecond();
   }
 }
 

@@ -41,8 +41,10 @@ public:
   bind(asio::io_context &context, const ListenOptions &options);
   ~HttpServer();
 
-  /// Listens from now on.
-  absl::Status start(HttpHandler handler);
+  /// Listens from now on, and calls `eachSecond`, if there is one, once a
+  /// second.
+  absl::Status start(HttpHandler handler,
+                     std::function<void()> eachSecond = {});
 
   /// Where it listens: "http://127.0.0.1:8080".
   std::string url() const;
@@ -62,12 +64,13 @@ public:
 private:
   HttpServer(asio::io_context &context, const ListenOptions &options);
   Task<void> acceptAll();
-  Task<void> closeOverdue();
+  Task<void> workEachSecond();
   void open(asio::ip::tcp::socket socket);
 
   asio::io_context &context;
   ListenOptions options;
   HttpHandler handler;
+  std::function<void()> eachSecond;
   std::shared_ptr<asio::ssl::context> tls;
   asio::ip::tcp::acceptor acceptor;
   asio::steady_timer clock;

@@ -55,6 +55,7 @@ class ServerView {
     clearInterval(this.timer);
     if (!visible) return;
     this.ticks = 0;
+    this.samples = [];
     this.timer = setInterval(() => this.tick(), 1000);
     this.tick();
   }
@@ -63,8 +64,10 @@ class ServerView {
     if (document.hidden || this.asking) return;
     this.asking = true;
     try {
+      const model = byId("model").value;
+      if (this.samples.length === 0) await this.addHistory(model);
       const text = await (await request("metrics")).text();
-      this.add(parseMetrics(text, byId("model").value));
+      this.add(parseMetrics(text, model));
       if (this.ticks++ % KERNELS_EVERY === 0) await this.showKernels();
       this.problem.hidden = true;
     } catch (error) {
@@ -74,11 +77,28 @@ class ServerView {
     this.asking = false;
   }
 
+  // Adds what the server kept of the time before.
+  async addHistory(model) {
+    const query = `v1/llamac/history?model=${encodeURIComponent(model)}`;
+    const { seconds_ago: ages, figures } = await (await request(query)).json();
+    const now = performance.now() / 1000;
+    ages.forEach((age, i) => {
+      const metrics = Object.entries(figures).map(([name, values]) => [name, values[i]]);
+      this.addSample(Object.fromEntries(metrics), now - age);
+    });
+  }
+
   add(metrics) {
+    const sample = this.addSample(metrics, performance.now() / 1000);
+    CARDS.forEach(([, , of], i) => (this.cards[i].value.textContent = of(sample)));
+    for (const chart of this.charts) chart.plot.replaceChildren(...drawChart(chart, this.samples));
+  }
+
+  addSample(metrics, time) {
     const value = (name) => metrics[`vllm:${name}`] ?? 0;
     const before = this.samples.at(-1);
     const sample = {
-      time: performance.now() / 1000,
+      time,
       running: value("num_requests_running"),
       waiting: value("num_requests_waiting"),
       cache: value("kv_cache_usage_perc"),
@@ -92,13 +112,11 @@ class ServerView {
     sample.answerRate = rate("answers");
     sample.promptRate = rate("prompts");
     this.samples = [...this.samples, sample].filter(({ time }) => time > sample.time - SECONDS_SHOWN);
-    CARDS.forEach(([, , of], i) => (this.cards[i].value.textContent = of(sample)));
-    for (const chart of this.charts) chart.plot.replaceChildren(...drawChart(chart, this.samples));
+    return sample;
   }
 
   // A model was chosen.
   restart() {
-    this.samples = [];
     if (!this.host.hidden) this.show(true);
   }
 

@@ -82,6 +82,7 @@ class PageServer:
         self.answer = answer
         self.key = None  # The key that requests must bring, if any.
         self.refusal = None  # (status, message, headers) for completions.
+        self.history = {"seconds_ago": [], "figures": {}}
         self.hold = threading.Event()
         self.bodies, self.cancelled = [], 0
         self.page, self.policy = assemble()
@@ -148,6 +149,8 @@ class PageServer:
             self.send(handler, {"object": "list", "data": data})
         elif path == "/metrics":
             self.send(handler, METRICS.encode(), "text/plain; version=0.0.4")
+        elif path == "/v1/llamac/history":
+            self.send(handler, {"model": MODEL} | self.history)
         elif path == "/v1/llamac/kernels":
             self.send(handler, {"model": MODEL, "device": "AMD EPYC, AVX2, 2 threads", "kernels": KERNELS})
         else:

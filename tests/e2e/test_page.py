@@ -575,6 +575,19 @@ class ServerTab(PageCase):
         points = self.evaluate("document.querySelector('#server polyline').getAttribute('points')")
         self.assertEqual(points, "298.0,100.00 300.0,25.00")
 
+    def test_charts_begin_with_what_the_server_kept(self):
+        tokens, running = "vllm:generation_tokens_total", "vllm:num_requests_running"
+        self.server.history = {"seconds_ago": [150, 100, 50], "figures": {tokens: [0, 500, 2500], running: [0, 1, 4]}}
+        self.open_tab()
+        shown = self.evaluate(
+            "['0', '2'].map(i => document.querySelectorAll('#server figure')[i].querySelector('polyline')"
+            ".getAttribute('points').split(' ').slice(0, 3).map(point => point.split(',').map(x => Math.round(x))))"
+        )
+        self.assertEqual([y for _, y in shown[0][:2]], [80, 20])  # 10 and 40 tokens/s of 50
+        self.assertEqual([y for _, y in shown[1]], [100, 75, 0])  # 0, 1 and 4 requests of 4
+        for (x, _), expected in zip(shown[1], (150, 200, 250)):
+            self.assertAlmostEqual(x, expected, delta=3)
+
     def test_kernels_have_their_share_of_the_limit(self):
         self.open_tab()
         rows = self.evaluate(

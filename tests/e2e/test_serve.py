@@ -70,7 +70,7 @@ class Start(support.TestCase):
         with Server([self.plan], self.path("log"), "--host", "0.0.0.0", "--api-key-file", keys) as server:
             for path in ("/", "/health"):
                 self.assertEqual(server.request("GET", path)[0], 200)
-            for path in ("/metrics", "/v1/models", "/v1/llamac/kernels", "/unknown"):
+            for path in ("/metrics", "/v1/models", "/v1/llamac/history", "/v1/llamac/kernels", "/unknown"):
                 status, fields, body = server.request("GET", path)
                 self.assertEqual((status, fields["WWW-Authenticate"]), (401, "Bearer"), path)
                 self.assertEqual(json.loads(body)["error"]["code"], "invalid_api_key")
@@ -210,6 +210,23 @@ class Operation(serving.ServedTestCase):
         for kernel in kernels:
             self.assertGreater(kernel["share_of_limit"], 0, kernel)
         self.assertEqual(self.server.request("GET", "/v1/llamac/kernels?model=none")[0], 404)
+
+    def test_figures_are_kept_for_charts(self):
+        self.server.post("/v1/completions", LONG | {"max_tokens": 20})
+        metrics = self.server.request("GET", "/metrics")[2].decode()
+        figures = dict(re.findall(r'^(vllm:\w+)\{model_name="smollm2"\} (\S+)$', metrics, re.M))
+        for _ in range(30):
+            kept = json.loads(self.server.request("GET", "/v1/llamac/history?model=smollm2")[2])
+            total = kept["figures"].get("vllm:generation_tokens_total", [0])
+            if total[-1] == float(figures["vllm:generation_tokens_total"]):
+                break
+            time.sleep(0.1)
+        self.assertEqual(len(total), len(kept["seconds_ago"]))
+        self.assertEqual(kept["seconds_ago"], sorted(kept["seconds_ago"], reverse=True))
+        self.assertLess(kept["seconds_ago"][-1], 2)
+        for name, values in kept["figures"].items():
+            self.assertEqual(values[-1], float(figures[name]), name)
+        self.assertEqual(self.server.request("GET", "/v1/llamac/history?model=none")[0], 404)
 
     def test_paths_and_methods_that_are_not_there_are_said_to_be_so(self):
         self.assertEqual(self.server.request("GET", "/v1/nothing")[0], 404)
