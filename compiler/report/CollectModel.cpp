@@ -45,16 +45,9 @@ static Json collectKernels(ModuleOp module) {
   return kernels;
 }
 
-static Json costJson(const kernel::Cost &cost) {
-  return {{"weights", cost.weightBytes},       {"inputs", cost.inputBytes},
-          {"outputs", cost.outputBytes},       {"kv_read", cost.kvReadBytes},
-          {"kv_written", cost.kvWrittenBytes}, {"flops", cost.flops}};
-}
-
 static Json useJson(const KernelUse &use) {
   Json json = {{"rows", use.rows},
                {"launches", use.launches.size()},
-               {"cost", costJson(use.cost)},
                {"tiles", use.tiles},
                {"slow_paths", use.slowPaths}};
   if (use.peaks) {
@@ -68,8 +61,10 @@ static Json useJson(const KernelUse &use) {
   return json;
 }
 
-/// A program with its launches and their uses, costs in a step as `step`.
+/// A program of `manifest` with its launches and their uses, costs in a step as
+/// `step`.
 static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
+                           const schema::PlanT &manifest,
                            const kernel::CostStep &step) {
   std::map<std::string, size_t> kernels; // Kernels by name, in the module's
                                          // order.
@@ -81,9 +76,12 @@ static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
        kernelUses(op, compilation.target(), step, compilation.passReports())) {
     for (plan::LaunchOp launch : use.launches)
       useOf[launch] = uses.size();
-    uses.push_back(useJson(use));
     plan::KernelOp kernel = use.kernel;
-    uses.back()["kernel"] = kernels.at(kernel.getSymName().str());
+    const size_t number = kernels.at(kernel.getSymName().str());
+    Json &json = uses.emplace_back(useJson(use));
+    json["kernel"] = number;
+    json["cost"] =
+        launchCost(*manifest.kernels[number], use.rows, step.context);
   }
   int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
@@ -160,8 +158,11 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
 
   ModuleOp module = compilation->module();
   report["kernels"] = collectKernels(module);
+  LLAMAC_ASSIGN_OR_RETURN(const schema::PlanT manifest,
+                          compilation->manifest());
   for (auto program : module.getOps<plan::ProgramOp>())
-    report["programs"].push_back(collectProgram(program, *compilation, step));
+    report["programs"].push_back(
+        collectProgram(program, *compilation, manifest, step));
   report["weights"] = collectWeights(module, compilation->target());
   report["kv"] = {{"bytes", kvPoolBytes(compilation->kvLayout())},
                   {"context", context},

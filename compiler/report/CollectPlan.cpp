@@ -33,20 +33,14 @@ static int64_t bytesOf(const schema::WeightT &weight) {
       readType(weight), static_cast<uint64_t>(weight.rows * weight.cols)));
 }
 
-/// The bytes and operations of a launch of `kernel` of `rows` rows in a step
-/// whose last row attends to `context` tokens. Activations that are written
-/// count as read.
-static Json launchCost(const schema::KernelT &kernel, int64_t rows,
-                       int64_t context) {
+Json launchCost(const schema::KernelT &kernel, int64_t rows, int64_t context) {
   const auto count = static_cast<double>(rows);
   const auto last = static_cast<double>(context);
   const LaunchTotals totals =
       totalsOf(kernel, count, last, count * last - count * (count - 1) / 2);
   return {{"weights", totals.weightBytes},
-          {"inputs", totals.rowBytes},
-          {"outputs", 0},
-          {"kv_read", totals.keyBytes},
-          {"kv_written", 0},
+          {"rows", totals.rowBytes},
+          {"keys", totals.keyBytes},
           {"flops", totals.operations}};
 }
 

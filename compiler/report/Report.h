@@ -16,6 +16,7 @@
 #define LLAMAC_COMPILER_REPORT_REPORT_H
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/plan/plan_generated.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,6 +52,11 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
 /// expected times. Usage error likewise.
 absl::StatusOr<Json> collectPlan(absl::string_view path,
                                  const ReportOptions &options);
+
+/// The bytes and operations of a launch of `kernel` of `rows` rows in a step of
+/// one sequence whose last row attends to `context` tokens, by the coefficients
+/// that plans keep: so a plan and its model have the same figures.
+Json launchCost(const schema::KernelT &kernel, int64_t rows, int64_t context);
 
 /// The works that the file at `path` holds, a line of llamac bench --kernels
 /// --json each. Bad file error for any other line, or none.

@@ -10,7 +10,7 @@ function familyColor(family) {
 }
 
 function costBytes(cost) {
-  return cost.weights + cost.inputs + cost.outputs + cost.kv_read + cost.kv_written;
+  return cost.weights + cost.rows + cost.keys;
 }
 
 function showKernels(report, body) {
@@ -22,15 +22,15 @@ function showKernels(report, body) {
       { class: "quiet" },
       `For a step whose last row attends to ${whole(basis.context)} tokens (--cost-context); it computes logits of ${count(basis.logits_rows, "row")}. Figures are of one launch; shares are of a whole step.`,
     ),
-    isPlan(report)
-      ? el("p", { class: "note" }, "A plan holds how many bytes of a launch grow with its rows (here: activations), with the context (KV cache) or with neither (weights), but not its tiles, slow paths and expected times, which need the model.")
-      : el(
-          "details",
-          {},
-          el("summary", {}, "How bytes and FLOPs are counted"),
-          el("p", {}, "From the types of each kernel\u2019s operands: each operand is read once and each result written once, so a kernel that reads a weight again for every block of rows moves more, and one that finds activations in a cache reads less from memory."),
-          el("p", {}, "A multiply-add is two operations; an addition, multiplication, division, maximum, exponential, sine, cosine or square root is one. Dequantising is not counted. The formulas stand in ir/kernel/Cost.cpp."),
-        ),
+    isPlan(report) ? el("p", { class: "note" }, "A plan does not hold tiles, slow paths and expected times, which need the model.") : null,
+    el(
+      "details",
+      {},
+      el("summary", {}, "How bytes and FLOPs are counted"),
+      el("p", {}, "A plan keeps how many bytes of a launch grow with its rows (activations, and the rows of an embedding), with the tokens (keys and values, partial results of attention) and with neither (weights). A report of a model shows the same figures. Partial results grow by whole splits and windows end, so that these figures are the mean over the plan\u2019s context."),
+      el("p", {}, "From the types of each kernel\u2019s operands: each operand is read once and each result written once, so a kernel that reads a weight again for every block of rows moves more, and one that finds activations in a cache reads less from memory."),
+      el("p", {}, "A multiply-add is two operations; an addition, multiplication, division, maximum, exponential, sine, cosine or square root is one. Dequantising is not counted. The formulas stand in ir/kernel/Cost.cpp."),
+    ),
   );
   body.append(programTabs(report, programKernels));
 }
@@ -60,7 +60,7 @@ function programKernels(report, program) {
   const launches = sum(program.uses, (use) => use.launches);
   const total = sum(program.uses, (use) => use.launches * costBytes(use.cost));
   const uses = [...program.uses].sort((a, b) => b.launches * costBytes(b.cost) - a.launches * costBytes(a.cost));
-  const pair = (read, written) => (written ? `${read ? bytes(read) : "0"} / ${bytes(written)}` : read ? bytes(read) : "\u2013");
+  const orDash = (amount) => (amount ? bytes(amount) : "\u2013");
   const hasTimes = uses.some((use) => use.least);
   const rows = uses.map((use, index) => {
     const { cost } = use;
@@ -68,9 +68,9 @@ function programKernels(report, program) {
       kernelCell(report, use),
       String(index + 1),
       `${whole(use.launches)} of ${count(use.rows, "row")}`,
-      cost.weights ? bytes(cost.weights) : "\u2013",
-      pair(cost.inputs, cost.outputs),
-      pair(cost.kv_read, cost.kv_written),
+      orDash(cost.weights),
+      orDash(cost.rows),
+      orDash(cost.keys),
       cost.flops ? flops(cost.flops) : "\u2013",
       cost.flops ? (cost.flops / costBytes(cost)).toPrecision(3) : "\u2013",
       shareBar((use.launches * costBytes(cost)) / total, 60),
@@ -78,14 +78,13 @@ function programKernels(report, program) {
     ];
   });
   const step = (of) => sum(program.uses, (use) => use.launches * of(use.cost));
-  const both = isPlan(report) ? "" : ", read / written";
   const columns = [
     ["Kernel"],
     ["No.", "number"],
     ["Launches", "number"],
     ["Weights", "number"],
-    [`Activations${both}`, "number"],
-    [`KV cache${both}`, "number"],
+    ["For its rows", "number"],
+    ["For the tokens", "number"],
     ["Arithmetic", "number"],
     ["FLOP/byte", "number"],
     ["Share of the step\u2019s bytes"],
@@ -97,8 +96,8 @@ function programKernels(report, program) {
     "",
     whole(launches),
     bytes(step((cost) => cost.weights)),
-    pair(step((cost) => cost.inputs), step((cost) => cost.outputs)),
-    pair(step((cost) => cost.kv_read), step((cost) => cost.kv_written)),
+    bytes(step((cost) => cost.rows)),
+    bytes(step((cost) => cost.keys)),
     flops(allFlops),
     (allFlops / total).toPrecision(3),
     bytes(total),

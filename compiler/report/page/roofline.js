@@ -117,6 +117,7 @@ function measuredTable(report, uses, machine, work) {
       shareBar(kernel.seconds / all, 60),
     ];
   });
+  const isOver = machine && kernels.some((kernel) => leastSeconds(kernel.bytes, kernel.operations, machine) > kernel.seconds);
   const unknown = kernels.filter((kernel) => report.kernels.every((other) => other.name !== kernel.kernel)).length;
   return el(
     "div",
@@ -127,6 +128,7 @@ function measuredTable(report, uses, machine, work) {
       rows,
       ["All", whole(sum(kernels, (kernel) => kernel.launches)), ...Array(hasExpected ? 5 : 4).fill(""), milliseconds(all)],
     ),
+    isOver ? el("p", { class: "quiet" }, "More than 100 %: the bytes came from a cache, which is faster than memory, or the products are of integers or bf16, which are faster than the peak of f32.") : null,
   );
 }
 

@@ -259,9 +259,10 @@ class SmallModel(ReportCase):
             )
             return next(bytes_ for name, bytes_ in rows if name.startswith("attention_split"))
 
-        # Two heads of 16 numbers of two bytes, keys and values: 128 bytes a token.
-        self.assertEqual(cache_bytes(64), "8.00 KiB")
-        self.assertEqual(cache_bytes(512), "64.0 KiB")
+        # Two heads of 16 numbers of two bytes, keys and values: 128 bytes a token. Partial
+        # results add one in the mean.
+        self.assertEqual(cache_bytes(64), "8.06 KiB")
+        self.assertEqual(cache_bytes(512), "64.5 KiB")
 
     def test_a_roof_is_drawn_only_of_given_peaks(self):
         self.open_report(self.config())
@@ -369,20 +370,16 @@ class PlanFile(ReportCase):
         self.check_nothing_went_wrong()
 
     def test_a_plan_costs_what_its_model_costs(self):
-        def columns():
-            """Kernel, launches, weights, FLOPs of each row of decode."""
-            rows = self.cells("#kernels [role=tabpanel] > div > table tbody tr")
-            return {row[0].split("\n")[0]: (row[2], row[3], row[6]) for row in rows}
+        def figures():
+            """The kernels of decode by name, and the columns of figures of each."""
+            rows = self.cells("#kernels [role=tabpanel] > div > table :is(tbody, tfoot) tr")
+            return [(row[0].split("\n")[0], *row[1:9]) for row in rows]
 
         self.open_report(self.model, "--cost-context", "300")
-        expected = columns()
+        expected = figures()
+        self.assertGreater(len(expected), 8)
         self.open_report(self.plan, "--cost-context", "300")
-        shown = columns()
-        self.assertEqual(set(shown), set(expected))
-        for name in (name for name in expected if name.startswith(("gemv", "qkv", "attention_split"))):
-            self.assertEqual(shown[name][2], expected[name][2], name)
-        for name in (name for name in expected if name.startswith("gemv")):
-            self.assertEqual(shown[name], expected[name])
+        self.assertEqual(figures(), expected)
 
     def test_measured_points_lie_where_the_measurement_says(self):
         times, works = self.measure(self.plan)
@@ -427,10 +424,12 @@ class PlanFile(ReportCase):
         # A kernel of another plan is shown, and said to be unknown.
         with open(times, "w") as file:
             works[1]["kernels"][0]["kernel"] = "gemv_of_another_plan"
+            works[1]["kernels"][1]["seconds"] = 1e-9
             file.write(json.dumps(works[1]))
         self.open_report(self.plan, "--measured", times)
         self.assertIn("1 kernel of it is not in this report", self.text(".roofline"))
         self.assertIn("gemv_of_another_plan", self.text(".roofline table"))
+        self.assertIn("More than 100 %: the bytes came from a cache", self.text(".roofline"))
         self.check_nothing_went_wrong()
 
     def test_two_plans_are_compared_op_by_op(self):
