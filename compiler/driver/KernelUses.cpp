@@ -38,8 +38,10 @@ int64_t countedRows(int64_t maxRows, int64_t maxLogitsRows, int64_t context,
 
 /// A use without launches, of `step` rows.
 static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
-                       const kernel::CostStep &step) {
+                       const kernel::CostStep &step,
+                       const PassReports &reports) {
   Operation *op = &kernel.getPrototype();
+  const std::optional<kernel::Peaks> peaks = target.peaks(op);
   std::vector<std::string> tiles;
   for (const auto &[name, size] : target.tiles(op))
     tiles.push_back(absl::StrCat(name.str(), "=", size));
@@ -47,7 +49,7 @@ static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
           .rows = step.rows,
           .cost = kernel::costOf(op, step, target),
           .seconds = target.predictedSeconds(op, step),
-          .peaks = target.peaks(op),
+          .peaks = peaks ? peaks : reports.hostPeaks(),
           .tiles = absl::StrJoin(tiles, " "),
           .slowPaths = target.slowPaths(op)};
 }
@@ -68,7 +70,7 @@ std::vector<KernelUse> kernelUses(plan::ProgramOp program,
     if (isNew)
       uses.push_back(useOf(SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
                                launch, launch.getKernelAttr()),
-                           target, step));
+                           target, step, reports));
     KernelUse &use = uses[it->second];
     use.launches.push_back(launch);
     for (const std::string &remark : reports.remarksAt(launch.getLoc()))
@@ -146,7 +148,14 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
     absl::StrAppendFormat(&text,
                           "%s: %d launches, %s, the last row at %d tokens; ",
                           name, launches, bytesText(bytes), step.context);
-    if (least > 0)
+    const std::optional<kernel::Peaks> &host = reports.hostPeaks();
+    if (least > 0 && host)
+      absl::StrAppendFormat(
+          &text,
+          "at least %.3g us at the %.3g GB/s and %.3g GFLOP/s of f32 that were "
+          "measured here; products of integers and bf16 can be faster\n",
+          1e6 * least, 1e-9 * host->bandwidth, 1e-9 * host->operations);
+    else if (least > 0)
       absl::StrAppendFormat(
           &text, "at least %.3g us by the GPU's data sheet, expected %.3g us\n",
           1e6 * least, 1e6 * expected);

@@ -16,6 +16,8 @@
 #ifndef LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
 #define LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
 
+#include "ir/kernel/Target.h"
+
 #include "absl/status/status.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -54,12 +56,14 @@ struct PassReportOptions {
   bool explainFusion = false;   ///< The fusions and remarks of passes, on
                                 ///< stderr.
   bool explainKernels = false;  ///< A description of each kernel, likewise.
-  int64_t explainRows = 0;      ///< Rows of the explained step; 0: as many as
-                                ///< programs take.
-  std::string dumpFolder;       ///< Empty: no dumps.
-  bool times = false;           ///< Times of phases and passes, on stderr at
-                                ///< the end.
-  std::string crashReproducer;  ///< A file for the IR and passes of a failure.
+  /// The peaks of this machine, for kernels whose target knows none.
+  std::optional<kernel::Peaks> hostPeaks = {};
+  int64_t explainRows = 0;     ///< Rows of the explained step; 0: as many as
+                               ///< programs take.
+  std::string dumpFolder;      ///< Empty: no dumps.
+  bool times = false;          ///< Times of phases and passes, on stderr at
+                               ///< the end.
+  std::string crashReproducer; ///< A file for the IR and passes of a failure.
   PassObserver *observer = nullptr; ///< Outlives the compilation.
 
   /// Whether passes are to say what they did not do.
@@ -97,6 +101,10 @@ public:
   /// The remarks of passes on ops at `location`: "fuse-qkv: not fused: ...".
   std::vector<std::string> remarksAt(mlir::Location location) const {
     return remarksOf.lookup(location);
+  }
+
+  const std::optional<kernel::Peaks> &hostPeaks() const {
+    return options.hostPeaks;
   }
 
   /// Starts the phase `name`, which is timed until endPhase().

@@ -8,6 +8,7 @@
 //
 
 #include "codegen/cpu/Processor.h"
+#include "compiler/driver/HostPeaks.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
@@ -300,6 +301,11 @@ absl::StatusOr<CompileOptions> CompileFlags::parse() const {
   for (const std::string &flag : overrides) {
     LLAMAC_ASSIGN_OR_RETURN(KernelOverride kernel, readOverride(flag));
     parsed.overrides.push_back(std::move(kernel));
+  }
+  // Another processor's peaks are not known.
+  if (options.reports.explainKernels && options.target == "cpu" &&
+      options.tuneCpu.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(parsed.reports.hostPeaks, hostPeaks());
   }
   return parsed;
 }

@@ -79,6 +79,28 @@ class Explain(support.TestCase):
             ],
         )
 
+    def test_this_machines_peaks_are_measured_once(self):
+        with open(self.path("params.json"), "w") as file:
+            json.dump(SHAPES["Llama 3.2 1B"], file)
+        flags = "--explain-kernels", "--stop-after", "schedule"
+        kept = os.path.join(self.cache, "llamac", "peaks", "cpu.json")
+        first = self.llamac("compile", self.path("params.json"), *flags).stderr
+        with open(kept) as file:
+            peaks = json.load(file)
+        self.assertGreater(peaks["bandwidth"], 1e8)
+        with open(kept, "w") as file:
+            json.dump(peaks | {"bandwidth": 2e10, "f32_operations": 1e12}, file)
+        text = self.llamac("compile", self.path("params.json"), *flags).stderr
+        self.assertNotEqual(text, first)
+        self.assertIn("at the 20 GB/s and 1e+03 GFLOP/s of f32 that were measured here", text)
+        moved, bound, least = re.search(r"decode: gemv_feed_forward_w1\S+: .*; (\S+) MB each.*; bound by (\w+), at least (\S+) us", text).groups()
+        self.assertEqual(bound, "memory")
+        self.assertAlmostEqual(float(least) / (float(moved) * 1e6 / 20e9 * 1e6), 1, delta=0.01)
+        self.assertRegex(text, r"prefill: gemm_feed_forward_w1\S+: .*; bound by arithmetic, at least")
+        with open(kept, "w") as file:
+            file.write("{")
+        self.assertIn("measured here", self.llamac("compile", self.path("params.json"), *flags).stderr)
+
     def explain_kernels(self, stored_as):
         """The warnings and slow paths of sm_90a for a model in the formats `stored_as`, by weight."""
         config = Config(128, 2, 4, 2, vocab=501, multiple_of=64)
