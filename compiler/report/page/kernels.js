@@ -22,7 +22,7 @@ function showKernels(report, body) {
       { class: "quiet" },
       `For a step whose last row attends to ${whole(basis.context)} tokens (--cost-context); it computes logits of ${count(basis.logits_rows, "row")}. Figures are of one launch; shares are of a whole step.`,
     ),
-    isPlan(report) ? el("p", { class: "note" }, "A plan does not hold tiles, slow paths and expected times, which need the model.") : null,
+    ...(isPlan(report) ? [el("p", { class: "note" }, "A plan does not hold tiles, slow paths and expected times, which need the model.")] : []),
     el(
       "details",
       {},

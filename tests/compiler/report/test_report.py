@@ -120,6 +120,8 @@ class ReportCase(support.TestCase):
         self.assertEqual(self.browser.exceptions, [])
         self.assertEqual(self.browser.messages, [])
         self.assertEqual(len(self.browser.requests), 1)
+        texts = self.value("[...document.querySelectorAll('main *')].flatMap(e => [...e.childNodes]).filter(n => n.nodeType === 3).map(n => n.data)")
+        self.assertEqual([text for text in texts if text in ("null", "undefined", "NaN")], [])
 
 
 class SmallModel(ReportCase):
