@@ -23,8 +23,6 @@ foreach(tool ${tools})
   set(component runtime)
   if(tool STREQUAL llamac)
     set(component compiler)
-    # Where LLVM's libraries are, unless the loader looks there anyway.
-    set_target_properties(llamac PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   endif()
   install(TARGETS ${tool} RUNTIME COMPONENT ${component})
 
@@ -79,11 +77,20 @@ install(CODE "
        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system\")"
         COMPONENT runtime)
 
-# Documents: a folder for each package. Both tools contain the page's libraries.
-file(READ LICENSE license)
-file(READ packaging/page-licenses.txt page_licenses)
+# Documents: a folder for each package. The licenses are those of all that the tools
+# contain, as Debian words them where it comes from Debian.
+set(texts LICENSE packaging/licenses.txt)
+foreach(package libcli11-dev llvm-19-dev nlohmann-json3-dev)
+  list(APPEND texts /usr/share/doc/${package}/copyright)
+endforeach()
 set(copyright ${CMAKE_BINARY_DIR}/packaging/copyright)
-file(WRITE ${copyright} "${license}\n${page_licenses}")
+file(WRITE ${copyright} "")
+foreach(text ${texts})
+  if(EXISTS ${text})
+    file(READ ${text} licenses)
+    file(APPEND ${copyright} "${licenses}\n")
+  endif()
+endforeach()
 install(FILES ${copyright} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac-runtime COMPONENT runtime)
 install(FILES ${copyright} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac COMPONENT compiler)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/llamac COMPONENT compiler)
@@ -120,4 +127,10 @@ set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME llamac)
 set(CPACK_DEBIAN_COMPILER_DESCRIPTION
     "Compiles Llama models into plans and runs them\n A compiler on MLIR and Clang, and the runtime of its plans.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "llamac-runtime (= ${PROJECT_VERSION})")
+# The .rpm, which scripts/package.sh makes, carries all libraries but these.
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE "Apache-2.0 WITH LLVM-exception")
+set(CPACK_RPM_PACKAGE_SUMMARY "Compiles Llama models into plans and runs them")
+set(CPACK_RPM_PACKAGE_AUTOREQPROV OFF)
+set(CPACK_RPM_PACKAGE_REQUIRES "glibc >= 2.36, libstdc++ >= 12, zlib")
 include(CPack)

@@ -14,6 +14,9 @@ endif()
 
 function(llamac_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;DEPENDS" ${ARGN})
+  # Programs marked LLAMAC_STATIC_LLVM link archives instead.
+  list(TRANSFORM ARG_LIBS REPLACE "^(clang-cpp|lldCommon|lldELF|LLVM|MLIR)$"
+       "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:LLAMAC_STATIC_LLVM>>>:\\1>")
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC llamac_options ${ARG_LIBS})
   if(ARG_DEPENDS)

