@@ -17,7 +17,10 @@ exec >&2
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 kinds=("$@")
-if [ $# = 0 ]; then kinds=(wheel tar rpm image deb); fi
+if [ $# = 0 ]; then
+  kinds=(wheel tar rpm image deb)
+  rm -rf dist
+fi
 version=$(sed -n 's/^project(llamac VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 name=llamac-$version-linux-x86_64
 work=$PWD/build/packages
@@ -90,17 +93,18 @@ make_rpm() {
 
 # make_image: what packaging/Dockerfile makes, but of Debian's own packages.
 make_image() {
-  local root=$work/root container tool=(buildah --root "$work/containers" --runroot "$work/run" --storage-driver vfs)
+  local root container tool=(buildah --root "$work/containers" --runroot "$work/run" --storage-driver vfs)
   make_tree /usr/local
+  container=$("${tool[@]}" from scratch)
+  root=$("${tool[@]}" mount "$container")
   scripts/clean_debian.sh "$root"
   rm -rf "$root"/var/{cache/apt/archives,lib/apt/lists}/*
   cp -r "$work/tree/usr/local" "$root/usr"
   chroot "$root" useradd --create-home llamac
-  container=$("${tool[@]}" from scratch)
-  "${tool[@]}" add --quiet "$container" "$root" / >/dev/null
   "${tool[@]}" config --user llamac --entrypoint '["llamac"]' "$container"
   rm -f "dist/$name.oci.tar"
   "${tool[@]}" commit --quiet --rm --disable-compression=false "$container" "oci-archive:dist/$name.oci.tar:llamac:$version" >/dev/null
+  rm -rf "$work/containers"
 }
 
 make_deb() {

@@ -4,7 +4,7 @@
 """The Python package, installed from its wheel, with SmolLM2. The tool `llamac`
 says what is right: its answers, tokens and logits.
 
-    test_package.py Types | Models | Answers | EventLoops | Faults | Logits | Examples
+    test_package.py Types | Commands | Models | Answers | EventLoops | Faults | Logits | Examples
 """
 
 import asyncio
@@ -102,6 +102,20 @@ class Types(unittest.TestCase):
         self.assertIn("libllamac.so", text)
         self.assertNotIn("LLVM", text)
         self.assertNotIn("MLIR", text)
+
+
+class Commands(unittest.TestCase):
+    def command(self, name, *args):
+        return support.run([os.path.join(os.path.dirname(sys.executable), name), *args])
+
+    def test_they_are_the_tools(self):
+        for name in ("llamac", "llamac-run"):
+            version = self.command(name, "--version")
+            self.assertEqual((version.returncode, version.stderr), (0, ""))
+            self.assertTrue(version.stdout.startswith(f"{name} {llamac.__version__}\n"), version.stdout)
+            expected = support.run([os.path.join(support.BIN_DIR, name), "run", "no such.plan", "-n", "1"])
+            actual = self.command(name, "run", "no such.plan", "-n", "1")
+            self.assertEqual((actual.returncode, actual.stderr), (expected.returncode, expected.stderr))
 
 
 class Models(PackageTest):
