@@ -121,7 +121,7 @@ for kind in "${kinds[@]}"; do
     ;;
   esac
 done
-make_wheel
+if [ "${kinds[*]}" != deb ]; then make_wheel; fi
 for kind in "${kinds[@]}"; do
   if [ "$kind" != wheel ]; then make_"$kind"; fi
 done

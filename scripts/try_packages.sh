@@ -100,6 +100,7 @@ tar -xzf dist/llamac-*.tar.gz -C "$root/elsewhere" --strip-components=1
 complete /elsewhere/bin/llamac run /packages/smollm2.gguf
 complete /elsewhere/bin/llamac-run /packages/smollm2.plan
 try_serve /elsewhere/bin/llamac serve /packages/smollm2.gguf
+expect "the licenses" "$(cd "$root/elsewhere/share/doc/llamac/licenses" && ls)" libssl3
 rm -r "$root/elsewhere"
 
 echo "try_packages: the .rpm"
@@ -118,7 +119,7 @@ expect "the image" "$(buildah inspect --format '{{.OCIv1.Config.User}} {{.OCIv1.
 clean=(buildah run --isolation chroot --volume "$PWD/$root/packages:/packages" "$image" --)
 complete llamac run /packages/smollm2.gguf
 complete llamac-run /packages/smollm2.plan
-expect "the user's cache" "$(inside llamac cache)" "plans *1"
+expect "the user's cache" "$(inside llamac cache list)" "^plans *1 "
 buildah rm "$image" >/dev/null
 
 clean=("${chroot[@]}")
