@@ -134,41 +134,15 @@ AnswerWriter::AnswerWriter(const ApiRequest &request)
       created(std::time(nullptr)) {
   for (size_t prompt = 0; prompt < request.requests.size(); ++prompt)
     for (int i = 0; i < request.requests[prompt].answers; ++i) {
-      Choice &choice = choices.emplace_back();
+      Choice &choice = choices.emplace_back(AnswerReader(request.calls));
       if (request.wantsLogprobs())
         choice.tokens.emplace(request.model->tokenizer(),
                               request.requests[prompt].options.namedControls);
-      if (request.tools) {
-        choice.parser.emplace(*request.tools);
-        (void)choice.parser->add(request.begun);
-      }
       if (!request.echoes.empty()) {
         choice.text = request.echoes[prompt];
         choice.offset = countCharacters(choice.text);
       }
     }
-}
-
-AnswerWriter::Delta AnswerWriter::deltaOf(Choice &choice,
-                                          const AnswerPart &part) const {
-  Delta delta;
-  delta.logprobs = logprobsOf(choice, part);
-  if (!choice.parser) {
-    delta.content = part.text;
-    return delta;
-  }
-  ToolCallPieces pieces = choice.parser->add(part.text);
-  if (part.end) {
-    ToolCallPieces last = choice.parser->end();
-    pieces.content += last.content;
-    std::ranges::move(last.calls, std::back_inserter(pieces.calls));
-  }
-  if (!request->callMustCome)
-    delta.content = std::move(pieces.content);
-  for (ToolCallPart &call : pieces.calls)
-    if (call.call < request->mostCalls)
-      delta.calls.push_back(std::move(call));
-  return delta;
 }
 
 /// Adds `delta` to what `choice` has.
@@ -190,28 +164,16 @@ void AnswerWriter::add(Choice &choice, const Delta &delta) const {
       choice.logprobs[name].push_back(one);
 }
 
-/// The finish_reason of `choice`: "tool_calls" promises that they are whole,
-/// and that the model wanted no more.
-std::string AnswerWriter::reasonOf(const Choice &choice,
-                                   StopReason reason) const {
-  const bool isCut = choice.parser && choice.parser->isInArguments() &&
-                     choice.parser->calls() <= request->mostCalls;
-  if (isCut || (request->callMustCome && choice.calls.empty()))
-    return "length";
-  const absl::string_view name = llamac::finishReason(reason);
-  return std::string(name == "stop" && !choice.calls.empty() ? "tool_calls"
-                                                             : name);
-}
-
 std::string AnswerWriter::take(size_t prompt, AnswerPart part) {
   size_t index = static_cast<size_t>(part.answer);
   for (size_t before = 0; before < prompt; ++before)
     index += static_cast<size_t>(request->requests[before].answers);
   Choice &choice = choices[index];
-  const Delta delta = deltaOf(choice, part);
+  const Delta delta{choice.reader.take(part), logprobsOf(choice, part)};
   add(choice, delta);
   if (part.end) {
-    choice.finishReason = reasonOf(choice, part.end->reason);
+    choice.finishReason =
+        std::string(choice.reader.finishReason(part.end->reason));
     used.answerTokens += part.end->answerTokens;
     if (part.answer == 0) {
       used.promptTokens += part.end->promptTokens;

@@ -15,6 +15,7 @@
 #define LLAMAC_SERVE_API_ANSWERWRITER_H
 
 #include "serve/api/ApiRequest.h"
+#include "text/request/ChatTurn.h"
 #include "text/request/ToolCalls.h"
 
 #include <nlohmann/json.hpp>
@@ -90,7 +91,7 @@ private:
     std::string id, name, arguments;
   };
   struct Choice {
-    std::optional<ToolCallParser> parser;
+    AnswerReader reader;
     std::optional<TokenTexts> tokens;
     bool begun = false; ///< A stream has its first event.
     std::string text;
@@ -100,14 +101,10 @@ private:
     std::string finishReason;
   };
   /// The text, calls and logprobs that a part brings to a choice.
-  struct Delta {
-    std::string content;
-    std::vector<ToolCallPart> calls;
+  struct Delta : ToolCallPieces {
     Json logprobs;
   };
 
-  std::string reasonOf(const Choice &choice, StopReason reason) const;
-  Delta deltaOf(Choice &choice, const AnswerPart &part) const;
   Json logprobsOf(Choice &choice, const AnswerPart &part) const;
   void add(Choice &choice, const Delta &delta) const;
   std::string events(size_t index, Choice &choice, const Delta &delta,

@@ -13,6 +13,7 @@
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 #include "text/request/ChatMessages.h"
+#include "text/request/ChatTurn.h"
 #include "text/request/RequestJson.h"
 
 #include "absl/strings/match.h"
@@ -38,17 +39,13 @@ absl::StatusOr<JsonDocument> readBody(absl::string_view text) {
 // Fields
 //===----------------------------------------------------------------------===//
 
-// The fields that this file reads beside chatRequestFields; requestOptions()
-// has the others.
+// The fields that this file reads beside conversationFields();
+// requestOptions() has the others.
 static constexpr absl::string_view commonFields[] = {
     "model", "stream", "stream_options", "logprobs", "user"};
 static constexpr absl::string_view chatFields[] = {
-    "tool_choice",       "parallel_tool_calls",
-    "top_logprobs",      "max_completion_tokens",
-    "safety_identifier", "prompt_cache_key",
-    "service_tier",      "store",
-    "metadata",          "modalities",
-    "add_special_tokens"};
+    "top_logprobs", "safety_identifier", "prompt_cache_key", "service_tier",
+    "store",        "metadata",          "modalities"};
 static constexpr absl::string_view completionFields[] = {"prompt", "echo",
                                                          "best_of", "suffix"};
 
@@ -140,7 +137,7 @@ static absl::Status readStreaming(const JsonObject &object, ApiRequest &to) {
 /// The most alternatives that OpenAI's interface gives.
 static constexpr int64_t mostTopLogprobs = 20;
 
-/// Sets what the fields of a chat say of logprobs and lengths.
+/// Sets what the fields of a chat say of logprobs.
 static absl::Status readChatFields(const JsonObject &object, Request &request) {
   LLAMAC_ASSIGN_OR_RETURN(const auto wanted, object.optionalBool("logprobs"));
   LLAMAC_ASSIGN_OR_RETURN(const auto top, object.optionalInt("top_logprobs"));
@@ -152,14 +149,6 @@ static absl::Status readChatFields(const JsonObject &object, Request &request) {
                        absl::StrCat(*top));
   if (wanted.value_or(false))
     request.options.sampling.logprobs = top.value_or(0);
-  LLAMAC_ASSIGN_OR_RETURN(const auto most,
-                          object.optionalInt("max_completion_tokens"));
-  if (!most)
-    return absl::OkStatus();
-  if (object.has("max_tokens") && request.options.maxTokens != *most)
-    return object.fail("max_completion_tokens", "the same as max_tokens",
-                       absl::StrCat(*most));
-  request.options.maxTokens = *most;
   return absl::OkStatus();
 }
 
@@ -200,74 +189,18 @@ static absl::string_view grammarField(const JsonObject &object) {
   return "response_format";
 }
 
-/// The control tokens that the marks of calls are written by.
-static absl::StatusOr<std::vector<int32_t>>
-controlsOf(const ToolCallSyntax &syntax, const Tokenizer &tokenizer) {
-  std::vector<int32_t> controls;
-  for (const char *mark : {syntax.open, syntax.close}) {
-    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                            tokenizer.encode(mark, {.special = true}));
-    std::ranges::copy_if(ids, std::back_inserter(controls),
-                         [&](int32_t id) { return tokenizer.isControl(id); });
-  }
-  return controls;
-}
-
 /// Sets what `object` says of the conversation, and of its tools.
-static absl::Status readConversation(const JsonObject &object,
-                                     absl::string_view text, ApiRequest &to,
-                                     Request &request) {
+static absl::Status readChat(const JsonObject &object, absl::string_view text,
+                             ApiRequest &to, Request &request) {
   LLAMAC_ASSIGN_OR_RETURN(const ChatFormat *format, to.model->chat());
-  LLAMAC_ASSIGN_OR_RETURN(const ChatRequest chat,
-                          readChatRequest(object, text, *format));
-  LLAMAC_ASSIGN_OR_RETURN(const auto parallel,
-                          object.optionalBool("parallel_tool_calls"));
-  const bool usesTools = !chat.inputs.tools.empty();
-  if (usesTools && !to.model->toolCalls())
-    return object.fail("tools",
-                       "none, as the model's chat template has them called in "
-                       "a way that is not known",
-                       "some");
-  if (object.has("parse_special"))
-    return object.fail("parse_special", "a prompt of text beside it",
-                       "a conversation");
-  LLAMAC_ASSIGN_OR_RETURN(request.prompt,
-                          inField(format->prompt(chat.inputs), "messages"));
-  LLAMAC_ASSIGN_OR_RETURN(const auto addBos,
-                          object.optionalBool("add_special_tokens"));
-  if (addBos.value_or(false))
-    request.prompt = to.model->model().withBos(std::move(request.prompt));
-  if (!usesTools)
-    return absl::OkStatus();
-  to.tools = to.model->toolCalls();
-  to.mostCalls = parallel.value_or(true) ? to.mostCalls : 1;
-  LLAMAC_ASSIGN_OR_RETURN(request.options.namedControls,
-                          controlsOf(*to.tools, to.model->tokenizer()));
-  if (chat.tools.kind != ToolChoice::Required) {
-    // A grammar is one of the whole answer.
-    if (request.grammar ||
-        std::ranges::none_of(chat.tools.tools, &Tool::isStrict))
-      return absl::OkStatus();
-    request.grammar = strictCalls(chat.tools.tools, *to.tools);
-    request.grammar->namedControls = request.options.namedControls;
+  const bool hasGrammar = request.grammar.has_value();
+  LLAMAC_ASSIGN_OR_RETURN(
+      to.calls,
+      readConversation(object, text, *format, to.model->tokenizer(), request));
+  if (request.grammar && !hasGrammar)
     to.grammarField = "tools";
-    return absl::OkStatus();
-  }
-  if (request.grammar)
-    return object.fail("tool_choice", "no grammar beside a call that must come",
-                       "one");
-  to.callMustCome = true;
-  request.grammar =
-      GrammarSource{GrammarSource::JsonSchema,
-                    callSchema(chat.tools.tools, to.tools->arguments)};
-  to.grammarField = "tools";
-  if (*to.tools->open) {
-    to.begun = absl::StrCat(to.tools->open, "\n");
-    LLAMAC_ASSIGN_OR_RETURN(
-        const std::vector<int32_t> begun,
-        to.model->tokenizer().encode(to.begun, {.special = true}));
-    request.prompt.insert(request.prompt.end(), begun.begin(), begun.end());
-  }
+  if (request.encoding.addBos)
+    request.prompt = to.model->model().withBos(std::move(request.prompt));
   return absl::OkStatus();
 }
 
@@ -352,6 +285,7 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
                          ApiRequest &to) {
   Request request;
   request.options.maxTokens = to.isChat ? -1 : completionTokens;
+  request.encoding.addBos = !to.isChat;
   request.options.sampling =
       advisedSampling(to.model->model().plan().sampling.get());
   std::vector<absl::string_view> others(std::begin(commonFields),
@@ -361,7 +295,7 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
   };
   if (to.isChat) {
     add(chatFields);
-    add(chatRequestFields);
+    add(conversationFields());
   } else {
     add(completionFields);
   }
@@ -374,7 +308,7 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
     return readCompletion(object, request, to);
   }
   LLAMAC_RETURN_IF_ERROR(readChatFields(object, request));
-  LLAMAC_RETURN_IF_ERROR(readConversation(object, text, to, request));
+  LLAMAC_RETURN_IF_ERROR(readChat(object, text, to, request));
   to.requests.push_back(std::move(request));
   return absl::OkStatus();
 }

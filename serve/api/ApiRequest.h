@@ -17,13 +17,13 @@
 
 #include "runtime/io/JsonReader.h"
 #include "serve/api/ServedModel.h"
+#include "text/request/ChatTurn.h"
 #include "text/request/Request.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,12 +43,7 @@ struct ApiRequest {
   std::string grammarField = {}; ///< The field that asks for it.
   std::vector<std::string> echoes =
       {}; ///< Before the answers to each; or none.
-  /// How calls of tools are written; null where there are no tools.
-  const ToolCallSyntax *tools = nullptr;
-  int mostCalls = std::numeric_limits<int>::max();
-  bool callMustCome = false; ///< Whether the grammar allows no text but a call.
-  std::string begun = {};    ///< The beginning of the answer that the prompt
-                             ///< has.
+  CallForm calls = {};
 
   const std::optional<GrammarSource> &grammar() const {
     return requests.front().grammar;

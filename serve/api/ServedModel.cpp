@@ -31,10 +31,6 @@ ServedModel::create(std::string name, std::shared_ptr<const Model> model,
   served->start = std::time(nullptr);
   LLAMAC_ASSIGN_OR_RETURN(served->engine,
                           AsyncEngine::create(std::move(model), options));
-  for (const ToolCallSyntax &syntax : toolCallSyntaxes())
-    if (!served->calls && served->format.ok() &&
-        (*served->format)->mentions(syntax.templateMark, /*withTools=*/true))
-      served->calls = &syntax;
   return served;
 }
 

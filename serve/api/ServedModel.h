@@ -11,7 +11,6 @@
 
 #include "engine/scheduler/AsyncEngine.h"
 #include "text/request/ChatFormat.h"
-#include "text/request/ToolCalls.h"
 
 #include "absl/status/statusor.h"
 
@@ -47,9 +46,6 @@ public:
     return format->get();
   }
 
-  /// How it calls tools; null where its template says of no known way.
-  const ToolCallSyntax *toolCalls() const { return calls; }
-
   /// How fast the device is: measured when first asked for while nothing runs;
   /// none before, or where it cannot be measured. Errors: those of the device.
   absl::StatusOr<std::optional<DeviceLimits>> limits() const;
@@ -66,7 +62,6 @@ private:
   std::string calledName;
   std::unique_ptr<AsyncEngine> engine;
   absl::StatusOr<std::unique_ptr<const ChatFormat>> format;
-  const ToolCallSyntax *calls = nullptr;
   std::string identity;
   int64_t start = 0;
   mutable std::mutex measuring;

@@ -205,7 +205,7 @@ TEST_F(AnswerWriterTest, CallsOfToolsAreTheSameHoweverTheTextIsCut) {
   for (size_t size = 1; size <= text.size(); ++size) {
     ApiRequest request = ask();
     request.isChat = request.streams = true;
-    request.tools = &markedSyntax();
+    request.calls.syntax = &markedSyntax();
     AnswerWriter writer(request);
     std::string stream;
     for (size_t at = 0; at < text.size(); at += size)
@@ -232,7 +232,7 @@ TEST_F(AnswerWriterTest, CallsOfToolsAreTheSameHoweverTheTextIsCut) {
 TEST_F(AnswerWriterTest, ACallThatIsCutIsNoCallThatTheModelWanted) {
   ApiRequest request = ask();
   request.isChat = true;
-  request.tools = &markedSyntax();
+  request.calls.syntax = &markedSyntax();
   AnswerWriter writer(request);
   (void)writer.take(0, {.text = callText("{\"city\": ")});
   (void)writer.take(0, endOf(StopReason::StopId));
