@@ -12,6 +12,7 @@
 #include "capi/QueueObject.h"
 #include "engine/scheduler/AsyncEngine.h"
 #include "llamac/llamac.h"
+#include "text/request/ChatTurn.h"
 
 #include <memory>
 #include <mutex>
@@ -24,8 +25,10 @@ namespace llamac {
 class AnswerObject {
 public:
   AnswerObject(std::unique_ptr<AnswerStream> stream,
-               std::shared_ptr<Notifier> notifier)
-      : stream(std::move(stream)), news(std::move(notifier)) {}
+               std::shared_ptr<Notifier> notifier,
+               std::vector<AnswerReader> readers)
+      : stream(std::move(stream)), news(std::move(notifier)),
+        readers(std::move(readers)) {}
 
   Notifier &notifier() const { return *news; }
 
@@ -39,12 +42,15 @@ private:
 
   const std::unique_ptr<AnswerStream> stream;
   const std::shared_ptr<Notifier> news;
+  std::vector<AnswerReader> readers; ///< One for each answer.
   std::mutex taking;
   std::optional<AnswerPart> part; ///< The part that `view` points into.
+  ToolCallPieces pieces;          ///< The text and calls of `part`.
   std::string message;
   std::vector<llamac_token_logprobs> logprobs;
   /// The alternatives of all `logprobs`, in a row.
   std::vector<llamac_logprob> alternatives;
+  std::vector<llamac_call_part> calls;
   llamac_part view = {};
   llamac_end end = {};
 };

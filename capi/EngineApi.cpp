@@ -7,13 +7,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "capi/AnswerObject.h"
+#include "capi/EngineObject.h"
 #include "capi/Errors.h"
 #include "capi/Handles.h"
 #include "capi/ModelObject.h"
 #include "capi/Options.h"
+#include "runtime/base/FieldError.h"
+#include "text/request/ChatTurn.h"
+#include "text/request/RequestJson.h"
+
+#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace llamac {
@@ -54,13 +61,21 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
   part = stream->next(seconds);
   if (!part)
     return nullptr;
+  AnswerReader &reader = readers[static_cast<size_t>(part->answer)];
+  pieces = reader.take(*part);
+  calls.clear();
+  for (const ToolCallPart &call : pieces.calls)
+    calls.push_back({call.call, call.name.c_str(), call.arguments.c_str(),
+                     call.arguments.size()});
   view = {.answer = part->answer,
           .tokens = part->tokens.data(),
           .token_count = part->tokens.size(),
-          .text = part->text.c_str(),
-          .text_size = part->text.size(),
+          .text = pieces.content.c_str(),
+          .text_size = pieces.content.size(),
           .end = nullptr,
-          .logprobs = nullptr};
+          .logprobs = nullptr,
+          .calls = calls.data(),
+          .call_count = calls.size()};
   viewLogprobs();
   if (!part->end)
     return &view;
@@ -69,7 +84,7 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
   end = {.code = static_cast<llamac_code>(exitCode(ended.status)),
          .message = message.c_str(),
          .reason = static_cast<llamac_reason>(ended.reason),
-         // A literal.
+         // Literals.
          .reason_name =
              ended.status.ok() ? stopReasonName(ended.reason).data() : "error",
          .seed = ended.seed,
@@ -81,35 +96,79 @@ absl::StatusOr<const llamac_part *> AnswerObject::next(double seconds) {
          .first_token_seconds = ended.firstTokenSeconds,
          .seconds = ended.seconds,
          .draft_tokens = ended.draftTokens,
-         .accepted_tokens = ended.acceptedTokens};
+         .accepted_tokens = ended.acceptedTokens,
+         .finish_reason = ended.status.ok()
+                              ? reader.finishReason(ended.reason).data()
+                              : "error"};
   view.end = &end;
   return &view;
 }
 
 /// A request with `options`, which may be null, over what the model advises,
-/// and without a prompt.
+/// and without a prompt. `addsBos`: the option add_special_tokens where nobody
+/// sets it.
 static absl::StatusOr<Request> requestOf(const Model &model,
-                                         const llamac_options *options) {
+                                         const llamac_options *options,
+                                         bool addsBos = true) {
   LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
   Request request;
+  request.encoding.addBos = addsBos;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
   if (given)
     LLAMAC_RETURN_IF_ERROR(given->apply(request));
   return request;
 }
 
-static absl::StatusOr<llamac_answer *> submit(AsyncEngine &engine,
-                                              Request request) {
+/// How conversations with `model` are written: by the template `source`, or by
+/// the model's where that is empty.
+static absl::StatusOr<std::unique_ptr<const ChatFormat>>
+chatFormatOf(const Model &model, const std::string &source) {
+  const Tokenizer *tokenizer = model.tokenizer();
+  if (!tokenizer)
+    return usageError(absl::StrCat(
+        model.path(), ": expected a model with a tokenizer, got one without"));
+  return source.empty()
+             ? ChatFormat::create(*tokenizer)
+             : ChatFormat::create(*tokenizer, source, "option chat_template");
+}
+
+/// Sets what `text`, JSON of a conversation, says in `request`.
+static absl::StatusOr<CallForm>
+readChat(const EngineObject &engine, absl::string_view text, Request &request) {
+  LLAMAC_RETURN_IF_ERROR(engine.chat.status());
+  const Model &model = engine.requests->model();
+  // Callers mostly make it of values of their own: its bytes are no places.
+  LLAMAC_ASSIGN_OR_RETURN(
+      const JsonDocument document,
+      parseJson("", text, {.maxBytes = std::numeric_limits<uint64_t>::max()}));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::root(document));
+  LLAMAC_RETURN_IF_ERROR(
+      readRequestFields(object, text, conversationFields(), request));
+  LLAMAC_ASSIGN_OR_RETURN(CallForm form,
+                          readConversation(object, text, **engine.chat,
+                                           *model.tokenizer(), request));
+  if (request.encoding.addBos)
+    request.prompt = model.withBos(std::move(request.prompt));
+  return form;
+}
+
+static absl::StatusOr<llamac_answer *>
+submit(const EngineObject &engine, Request request, const CallForm &form = {}) {
   HandleTable &handles = HandleTable::get();
   const uint64_t number = handles.newNumber();
   auto notifier = std::make_shared<Notifier>(number);
+  // Before the request is moved; one of a wrong number is refused.
+  std::vector<AnswerReader> readers(
+      static_cast<size_t>(std::clamp(request.answers, 0, mostAnswers)),
+      AnswerReader(form));
   LLAMAC_ASSIGN_OR_RETURN(
-      auto stream,
-      engine.submit(std::move(request),
-                    [notifier](const AnswerPart &) { notifier->notify(); }));
-  handles.insert(
-      number, HandleTraits<llamac_answer>::name,
-      std::make_shared<AnswerObject>(std::move(stream), std::move(notifier)));
+      auto stream, engine.requests->submit(
+                       std::move(request),
+                       [notifier](const AnswerPart &) { notifier->notify(); }));
+  handles.insert(number, HandleTraits<llamac_answer>::name,
+                 std::make_shared<AnswerObject>(std::move(stream),
+                                                std::move(notifier),
+                                                std::move(readers)));
   return handleOf<llamac_answer>(number);
 }
 
@@ -141,10 +200,14 @@ llamac_code llamac_engine_new(const llamac_model *model,
     LLAMAC_RETURN_IF_ERROR(clearOutput(engine, "engine"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(model));
     LLAMAC_ASSIGN_OR_RETURN(const auto given, optionalObjectOf(options));
-    AsyncEngineOptions chosen;
+    ChatEngineOptions chosen;
     if (given)
       LLAMAC_RETURN_IF_ERROR(given->apply(chosen));
-    LLAMAC_ASSIGN_OR_RETURN(auto created,
+    auto created = std::make_shared<EngineObject>();
+    created->chat = chatFormatOf(*object->model(), chosen.chatTemplate);
+    if (!chosen.chatTemplate.empty())
+      LLAMAC_RETURN_IF_ERROR(asUsageError(created->chat.status()));
+    LLAMAC_ASSIGN_OR_RETURN(created->requests,
                             AsyncEngine::create(object->model(), chosen));
     *engine = openHandle<llamac_engine>(std::move(created));
     return absl::OkStatus();
@@ -161,7 +224,7 @@ llamac_code llamac_engine_count(const llamac_engine *engine,
     LLAMAC_RETURN_IF_ERROR(checkNotNull(counts, "counts"));
     std::memset(counts, 0, size);
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
-    const llamac_counts now = countsOf(object->counts());
+    const llamac_counts now = countsOf(object->requests->counts());
     std::memcpy(counts, &now, std::min(size, sizeof(now)));
     return absl::OkStatus();
   });
@@ -175,7 +238,7 @@ llamac_code llamac_engine_submit(llamac_engine *engine, const int32_t *tokens,
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(tokens, count, "tokens"));
     LLAMAC_ASSIGN_OR_RETURN(Request request,
-                            requestOf(object->model(), options));
+                            requestOf(object->requests->model(), options));
     request.prompt.assign(tokens, tokens + count);
     LLAMAC_ASSIGN_OR_RETURN(*answer, submit(*object, std::move(request)));
     return absl::OkStatus();
@@ -190,11 +253,31 @@ llamac_code llamac_engine_submit_text(llamac_engine *engine, const char *text,
     LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
     LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
     LLAMAC_RETURN_IF_ERROR(checkArray(text, size, "text"));
-    const Model &model = object->model();
+    const Model &model = object->requests->model();
     LLAMAC_ASSIGN_OR_RETURN(Request request, requestOf(model, options));
     LLAMAC_ASSIGN_OR_RETURN(request.prompt,
                             model.encode({text, size}, request.encoding));
     LLAMAC_ASSIGN_OR_RETURN(*answer, submit(*object, std::move(request)));
+    return absl::OkStatus();
+  });
+}
+
+llamac_code llamac_engine_submit_chat(llamac_engine *engine, const char *json,
+                                      size_t size,
+                                      const llamac_options *options,
+                                      llamac_answer **answer) {
+  return callFromC([&]() -> absl::Status {
+    LLAMAC_RETURN_IF_ERROR(clearOutput(answer, "answer"));
+    LLAMAC_ASSIGN_OR_RETURN(const auto object, objectHere(engine));
+    LLAMAC_RETURN_IF_ERROR(checkArray(json, size, "json"));
+    LLAMAC_ASSIGN_OR_RETURN(
+        Request request,
+        requestOf(object->requests->model(), options, /*addsBos=*/false));
+    const auto form = readChat(*object, {json, size}, request);
+    if (!form.ok())
+      return asUsageError(form.status());
+    LLAMAC_ASSIGN_OR_RETURN(*answer,
+                            submit(*object, std::move(request), *form));
     return absl::OkStatus();
   });
 }

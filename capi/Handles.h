@@ -31,7 +31,7 @@ namespace llamac {
 
 class ModelObject;
 class OptionsObject;
-class AsyncEngine;
+struct EngineObject;
 class AnswerObject;
 class QueueObject;
 class SequenceObject;
@@ -46,7 +46,7 @@ template <typename Handle> struct HandleTraits;
   };
 LLAMAC_HANDLE(model, ModelObject)
 LLAMAC_HANDLE(options, OptionsObject)
-LLAMAC_HANDLE(engine, AsyncEngine)
+LLAMAC_HANDLE(engine, EngineObject)
 LLAMAC_HANDLE(answer, AnswerObject)
 LLAMAC_HANDLE(queue, QueueObject)
 LLAMAC_HANDLE(sequence, SequenceObject)

@@ -10,6 +10,7 @@
 
 #include "capi/Errors.h"
 #include "capi/Handles.h"
+#include "runtime/base/Suggestion.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -197,10 +198,10 @@ static constexpr NamedOption<ModelOptions> modelOptions[] = {
 #undef ROW
 };
 
-static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
+static constexpr NamedOption<ChatEngineOptions> engineOptions[] = {
 #define ROW(NAME, FIELD, HELP, ...)                                            \
-  {NAME, [](AsyncEngineOptions &to) -> OptionField { return &to.FIELD; },      \
-   HELP, ##__VA_ARGS__}
+  {NAME, [](ChatEngineOptions &to) -> OptionField { return &to.FIELD; }, HELP, \
+   ##__VA_ARGS__}
     ROW("max_waiting", maxWaiting,
         "answers that may wait, beside those that run; 0: any number",
         {0, mostTokens}),
@@ -223,6 +224,9 @@ static constexpr NamedOption<AsyncEngineOptions> engineOptions[] = {
     ROW("batch_invariant", scheduler.batchInvariant,
         "whether an answer is the same whatever runs beside it; on the cpu it "
         "always is"),
+    ROW("chat_template", chatTemplate,
+        "template, in Jinja, that conversations are written by", {}, "",
+        "the model's"),
 #undef ROW
 };
 
@@ -261,13 +265,14 @@ absl::Span<const OptionRow> optionRows(llamac_scope scope) {
   // The index is the scope. Never destroyed: threads may outlive main().
   static const auto &rows = *new std::array<std::vector<OptionRow>, 3>{
       rowsOf<ModelOptions>(modelOptions),
-      rowsOf<AsyncEngineOptions>(engineOptions), rowsOf(requestOptions())};
+      rowsOf<ChatEngineOptions>(engineOptions), rowsOf(requestOptions())};
   const auto index = static_cast<size_t>(scope);
   return index < std::size(rows) ? rows[index] : absl::Span<const OptionRow>();
 }
 
 static absl::string_view scopeName(llamac_scope scope) {
-  static constexpr absl::string_view names[] = {"model", "engine", "request"};
+  static constexpr absl::string_view names[] = {"a model", "an engine",
+                                                "a request"};
   return names[scope];
 }
 
@@ -284,11 +289,12 @@ absl::StatusOr<const OptionRow *> OptionsObject::find(const char *name) const {
   const auto *row = std::ranges::find(rows, name, nameOfRow);
   if (row != rows.end())
     return row;
-  return usageError(absl::StrCat(
-      "option ", name, ": expected one of a ", scopeName(scope), ": ",
-      absl::StrJoin(rows, ", ", [](std::string *out, const OptionRow &row) {
-        absl::StrAppend(out, row.option.name);
-      })));
+  std::vector<std::string> names;
+  for (const OptionRow &each : rows)
+    names.emplace_back(each.option.name);
+  return usageError(
+      absl::StrCat("option ", name, ": expected one of ", scopeName(scope),
+                   ": ", absl::StrJoin(names, ", "), suggestion(name, names)));
 }
 
 absl::Status OptionsObject::setRow(const OptionRow &row, OptionValue value) {
@@ -320,8 +326,8 @@ absl::Status OptionsObject::add(const char *name, const char *text) {
 
 absl::Status OptionsObject::applyTo(llamac_scope wanted, void *target) const {
   if (scope != wanted)
-    return usageError(absl::StrCat("options: expected those of a ",
-                                   scopeName(wanted), ", got those of a ",
+    return usageError(absl::StrCat("options: expected those of ",
+                                   scopeName(wanted), ", got those of ",
                                    scopeName(scope)));
   const std::lock_guard lock(mutex);
   for (const auto &[row, value] : values)

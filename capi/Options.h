@@ -28,6 +28,10 @@
 
 namespace llamac {
 
+struct ChatEngineOptions : AsyncEngineOptions {
+  std::string chatTemplate; ///< In place of the model's; empty: that.
+};
+
 /// The values of all kinds of options.
 using OptionValue =
     std::variant<int64_t, double, std::string, std::vector<std::string>,
@@ -46,7 +50,7 @@ template <typename Target> constexpr llamac_scope scopeOf();
 template <> constexpr llamac_scope scopeOf<ModelOptions>() {
   return LLAMAC_FOR_MODEL;
 }
-template <> constexpr llamac_scope scopeOf<AsyncEngineOptions>() {
+template <> constexpr llamac_scope scopeOf<ChatEngineOptions>() {
   return LLAMAC_FOR_ENGINE;
 }
 template <> constexpr llamac_scope scopeOf<Request>() {

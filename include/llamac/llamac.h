@@ -275,6 +275,18 @@ LLAMAC_API llamac_code llamac_engine_submit_text(llamac_engine *engine,
                                                  const llamac_options *options,
                                                  llamac_answer **answer);
 
+/// Queues a conversation, which the model's chat template or the engine's
+/// option chat_template makes a prompt. `json`, of `size` bytes, is an object
+/// as POST /v1/chat/completions of `llamac serve` takes it: `messages` and,
+/// where wanted, `tools`, `tool_choice`, `parallel_tool_calls`,
+/// `response_format`, `reasoning_effort`, `chat_template_kwargs` and
+/// `documents`; options of a request in it go before `options`. Errors: those
+/// of llamac_engine_submit_text(), and usage, which names the field.
+LLAMAC_API llamac_code llamac_engine_submit_chat(llamac_engine *engine,
+                                                 const char *json, size_t size,
+                                                 const llamac_options *options,
+                                                 llamac_answer **answer);
+
 /// Cancels what has not ended.
 LLAMAC_API llamac_code llamac_answer_free(llamac_answer *answer);
 
@@ -300,6 +312,9 @@ typedef struct llamac_end {
   /// Tokens that were drafted (the option speculative), and those of them that
   /// became the answer's.
   int64_t draft_tokens, accepted_tokens;
+  /// In OpenAI's words: "stop", "length", "tool_calls", "abort"; "error" where
+  /// there is one.
+  const char *finish_reason;
 } llamac_end;
 
 /// The natural logarithm of the probability that the model, at temperature 1,
@@ -316,6 +331,14 @@ typedef struct llamac_token_logprobs {
   size_t alternative_count;
 } llamac_token_logprobs;
 
+/// A part of a call of a tool.
+typedef struct llamac_call_part {
+  int32_t call;          ///< Its number in the answer, from 0 on.
+  const char *name;      ///< The tool's, with the first part; else "".
+  const char *arguments; ///< The next piece of their JSON text; a NUL follows.
+  size_t arguments_size;
+} llamac_call_part;
+
 /// The new part of one answer, since its last one.
 typedef struct llamac_part {
   int32_t answer;        ///< Its number, from 0 on.
@@ -326,6 +349,9 @@ typedef struct llamac_part {
   const llamac_end *end; ///< NULL while the answer goes on.
   /// One for each token; NULL without the option logprobs.
   const llamac_token_logprobs *logprobs;
+  /// Calls of tools, which are no text; of conversations with tools alone.
+  const llamac_call_part *calls;
+  size_t call_count;
 } llamac_part;
 
 /// Waits at most `seconds` for the next part, or without end where they are

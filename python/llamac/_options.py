@@ -53,6 +53,8 @@ class EngineOptions(TypedDict, total=False):
     batch_invariant: bool
     """Whether an answer is the same whatever runs beside it; on the cpu it always is
     (default: false)."""
+    chat_template: str
+    """Template, in Jinja, that conversations are written by (default: the model's)."""
 
 
 class RequestOptions(TypedDict, total=False):

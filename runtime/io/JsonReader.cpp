@@ -10,6 +10,7 @@
 
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Suggestion.h"
 #include "runtime/io/Malformed.h"
 
 #include "absl/algorithm/container.h"
@@ -259,20 +260,24 @@ JsonObject::checkMembers(absl::Span<const absl::string_view> names) const {
     if (!value.is_null() && !absl::c_linear_search(names, name))
       return fail(name.substr(0, 80),
                   absl::StrCat("one of ", absl::StrJoin(names, ", ")),
-                  "an unknown field");
+                  absl::StrCat("an unknown field",
+                               suggestion(name, {names.begin(), names.end()})));
   return absl::OkStatus();
+}
+
+// A short rendering of `value`; containers by their type alone.
+static std::string shown(const json &value) {
+  if (value.is_structured())
+    return absl::StrCat("an ", value.type_name());
+  const std::string text =
+      value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() <= 80 ? text : text.substr(0, 80) + "...";
 }
 
 absl::Status JsonObject::wrongType(absl::string_view key,
                                    absl::string_view expected,
                                    const json &value) const {
-  // A short rendering of the value; containers by their type alone.
-  if (value.is_structured())
-    return fail(key, expected, absl::StrCat("an ", value.type_name()));
-  const std::string text =
-      value.dump(-1, ' ', true, json::error_handler_t::replace);
-  return fail(key, expected,
-              text.size() <= 80 ? text : text.substr(0, 80) + "...");
+  return fail(key, expected, shown(value));
 }
 
 // The bytes of the value that `text` begins with; knows only strings and
@@ -436,7 +441,8 @@ JsonObject::objects(absl::string_view key) const {
     return wrongType(key, "an array of objects", *value);
   for (const json &item : *value) {
     if (!item.is_object())
-      return wrongType(key, "an array of objects", *value);
+      return fail(key, "an array of objects",
+                  absl::StrCat("one with ", shown(item), " in it"));
     items.push_back(JsonObject(*document, item));
   }
   return items;

@@ -15,16 +15,20 @@
 #include "absl/strings/string_view.h"
 
 #include <cstdint>
+#include <string>
 
 namespace llamac {
 
-/// `file:offset: field: expected ..., got ...`.
+/// `file:offset: field: expected ..., got ...`; without the place where `file`
+/// is empty, as is that of a text which nobody sees.
 inline absl::Status malformed(absl::string_view file, uint64_t offset,
                               absl::string_view field,
                               const absl::AlphaNum &expected,
                               const absl::AlphaNum &got) {
-  return badFileAt(file, offset,
-                   absl::StrCat(field, ": expected ", expected, ", got ", got));
+  const std::string message =
+      absl::StrCat(field, ": expected ", expected, ", got ", got);
+  return file.empty() ? badFileError(message)
+                      : badFileAt(file, offset, message);
 }
 
 } // namespace llamac

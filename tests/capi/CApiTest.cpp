@@ -9,6 +9,7 @@
 #include "tests/TemporaryFolder.h"
 #include "tests/capi/CApiFixture.h"
 
+#include "absl/strings/str_cat.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -151,6 +152,8 @@ TEST_F(CApiTest, WrongOptionsSayWhatIsExpected) {
                LLAMAC_USAGE,
                "option temprature: expected one of a request: max_tokens, "
                "temperature");
+  EXPECT_ERROR(llamac_options_set_number(options, "temprature", 1),
+               LLAMAC_USAGE, "; did you mean temperature?");
   EXPECT_ERROR(llamac_options_set_text(options, "top_k", "5"), LLAMAC_USAGE,
                "option top_k: expected an integer, got a text");
   EXPECT_ERROR(llamac_options_set_integer(options, "ignore_eos", 2),
@@ -492,6 +495,105 @@ TEST_F(CApiTest, ThreadsShareAnEngine) {
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+
+//===----------------------------------------------------------------------===//
+// Conversations
+//===----------------------------------------------------------------------===//
+
+/// An engine whose template writes what the messages say, and a space.
+class CChatTest : public CApiTest {
+protected:
+  void SetUp() override {
+    CApiTest::SetUp();
+    EXPECT_OK(llamac_engine_free(engine));
+    ASSERT_OK(newEngine("{% for message in messages %}{{ message.content }}"
+                        "{% endfor %} "));
+  }
+
+  llamac_code newEngine(const char *chatTemplate) {
+    llamac_options *options = nullptr;
+    EXPECT_OK(llamac_options_new(LLAMAC_FOR_ENGINE, &options));
+    EXPECT_OK(llamac_options_set_text(options, "chat_template", chatTemplate));
+    const llamac_code code = llamac_engine_new(model, options, &engine);
+    EXPECT_EQ(llamac_options_free(options), LLAMAC_OK);
+    return code;
+  }
+
+  llamac_code submitChat(const std::string &json,
+                         const llamac_options *options = nullptr) {
+    return llamac_engine_submit_chat(engine, json.data(), json.size(), options,
+                                     &answer);
+  }
+
+  static std::string say(const std::string &content,
+                         const std::string &others = "") {
+    return absl::StrCat(R"({"messages": [{"role": "user", "content": ")",
+                        content, R"("}])", others, "}");
+  }
+
+  llamac_answer *answer = nullptr;
+};
+
+TEST_F(CChatTest, AConversationIsThePromptThatItsTemplateWrites) {
+  int letter = 2;
+  std::vector<int> prompt, expected;
+  do {
+    prompt = {letter++, 28};
+    expected = prompt;
+    for (const int token : greedyAfter(prompt, 4))
+      expected.push_back(token);
+  } while (toy::isPoisoned(expected));
+  llamac_options *options = requestOptions(2);
+  ASSERT_OK(submitChat(say(toy::tokenText(prompt[0]), R"(, "max_tokens": 4)"),
+                       options));
+  EXPECT_OK(llamac_options_free(options));
+  const llamac_part *part = nullptr;
+  std::vector<int> tokens;
+  std::string reason;
+  while (llamac_answer_next(answer, -1, &part) == LLAMAC_OK && part) {
+    tokens.insert(tokens.end(), part->tokens, part->tokens + part->token_count);
+    EXPECT_EQ(part->call_count, 0u);
+    if (part->end)
+      reason = part->end->finish_reason;
+  }
+  // The conversation's fields go before the options.
+  EXPECT_EQ(tokens, greedyAfter(prompt, 4));
+  EXPECT_EQ(reason, "length");
+  EXPECT_OK(llamac_answer_free(answer));
+}
+
+TEST_F(CChatTest, WhatIsWrongWithAConversationIsNamed) {
+  EXPECT_ERROR(submitChat(R"({"messages": [{"role": "usr"}]})"), LLAMAC_USAGE,
+               "messages[0]: role: expected one of system, developer");
+  EXPECT_ERROR(submitChat(R"({"messages": [{"role": "user", "contnt": ""}]})"),
+               LLAMAC_USAGE, "did you mean content?");
+  EXPECT_ERROR(submitChat(R"({"messages": [5]})"), LLAMAC_USAGE,
+               "messages: expected an array of objects, got one with 5 in it");
+  EXPECT_ERROR(submitChat(say("a", R"(, "tool_choise": "auto")")), LLAMAC_USAGE,
+               "did you mean tool_choice?");
+  EXPECT_ERROR(submitChat(say("a", R"(, "temperature": "hot")")), LLAMAC_USAGE,
+               "temperature: expected a finite number, got \"hot\"");
+  EXPECT_ERROR(submitChat(say("a", R"(, "regex": "a",
+                         "response_format": {"type": "json_object"})")),
+               LLAMAC_USAGE, "the only grammar of a request");
+  EXPECT_ERROR(submitChat(say("a", R"(, "parse_special": true)")), LLAMAC_USAGE,
+               "parse_special: expected a prompt of text beside it");
+  EXPECT_ERROR(submitChat("{"), LLAMAC_USAGE,
+               "JSON: expected well-formed text");
+  EXPECT_ERROR(submitChat("{}"), LLAMAC_USAGE,
+               "messages: expected an array of messages, got none");
+  EXPECT_EQ(answer, nullptr);
+  EXPECT_ERROR(llamac_engine_submit_chat(engine, nullptr, 1, nullptr, &answer),
+               LLAMAC_USAGE, "json: expected a pointer");
+}
+
+TEST_F(CChatTest, AnEngineWithoutATemplateRefusesConversations) {
+  EXPECT_OK(llamac_engine_free(engine));
+  EXPECT_ERROR(newEngine("{% if %}"), LLAMAC_USAGE, "option chat_template: ");
+  EXPECT_EQ(engine, nullptr);
+  ASSERT_OK(llamac_engine_new(model, nullptr, &engine));
+  EXPECT_ERROR(submitChat(say("a")), LLAMAC_USAGE, "chat template");
 }
 
 //===----------------------------------------------------------------------===//

@@ -68,6 +68,8 @@ static void testAnswers(const llamac_model *model) {
   llamac_options *options;
   EXPECT_OK(llamac_options_new(LLAMAC_FOR_ENGINE, &options));
   EXPECT_OK(llamac_options_set_integer(options, "max_waiting", 8));
+  EXPECT_OK(llamac_options_set_text(options, "chat_template",
+                                    "{{ messages[0].content }}"));
   EXPECT_OK(llamac_engine_new(model, options, &engine));
   EXPECT_OK(llamac_options_free(options));
 
@@ -81,13 +83,18 @@ static void testAnswers(const llamac_model *model) {
   EXPECT(llamac_options_set_weights(options, "seed", stops, weights, 1) ==
          LLAMAC_USAGE);
 
-  llamac_answer *answer, *other, *ready;
+  static const char json[] =
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}]}";
+  llamac_answer *answer, *other, *chat, *ready;
   llamac_queue *queue;
   EXPECT_OK(llamac_engine_submit(engine, prompt, 3, options, &answer));
   EXPECT_OK(llamac_engine_submit_text(engine, "ab", 2, options, &other));
+  EXPECT_OK(llamac_engine_submit_chat(engine, json, sizeof(json) - 1, options,
+                                      &chat));
   EXPECT_OK(llamac_queue_new(&queue));
   EXPECT_OK(llamac_queue_add(queue, answer));
   int fd, done, ended = 0;
+  size_t calls = 0;
   EXPECT_OK(llamac_queue_fd(queue, &fd));
   EXPECT(fd >= 0);
   EXPECT_OK(llamac_queue_next(queue, -1, &ready));
@@ -96,8 +103,10 @@ static void testAnswers(const llamac_model *model) {
   do {
     EXPECT_OK(llamac_answer_next(answer, 10, &part));
     ended += part != NULL && part->end != NULL;
+    if (part != NULL && part->end != NULL)
+      calls += part->call_count + (strcmp(part->end->finish_reason, "") == 0);
   } while (part != NULL);
-  EXPECT(ended == 1);
+  EXPECT(ended == 1 && calls == 0);
   EXPECT_OK(llamac_answer_done(answer, &done));
   EXPECT(done == 1);
   EXPECT_OK(llamac_answer_cancel(other));
@@ -108,6 +117,7 @@ static void testAnswers(const llamac_model *model) {
   EXPECT_OK(llamac_queue_free(queue));
   EXPECT_OK(llamac_answer_free(answer));
   EXPECT_OK(llamac_answer_free(other));
+  EXPECT_OK(llamac_answer_free(chat));
   EXPECT_OK(llamac_options_free(options));
   EXPECT_OK(llamac_engine_free(engine));
 }

@@ -45,6 +45,9 @@ static absl::StatusOr<std::string> readContent(const JsonObject &message) {
   const json &content = message.raw()["content"];
   if (content.is_string())
     return content.get<std::string>();
+  if (!content.is_array())
+    return message.wrongType("content", "a string or an array of parts",
+                             content);
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<JsonObject> parts,
                           message.objects("content"));
   std::vector<std::string> texts;

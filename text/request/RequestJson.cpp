@@ -204,8 +204,8 @@ static absl::Status readResponseFormat(const Member &member,
   if (type == "text")
     return absl::OkStatus();
   if (type == "json_object")
-    return setGrammar(member, {&request.grammar, GrammarSource::JsonObject},
-                      "");
+    return setGrammar({format, "type", member.text},
+                      {&request.grammar, GrammarSource::JsonObject}, "");
   if (type != "json_schema")
     return format.fail("type", "text, json_object or json_schema",
                        quoteForMessage(type.value_or("")));
