@@ -1,22 +1,24 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Completes a prompt, word by word.
+"""Completes a prompt, word by word."""
 
-complete.py MODEL PROMPT [MAX_TOKENS]
-"""
-
-import sys
+import argparse
 
 import llamac
 
 
-def main(path: str, prompt: str, max_tokens: int = 40) -> None:
-    with llamac.Model.load(path) as model, llamac.Engine(model) as engine:
-        for part in engine.submit(prompt, max_tokens=max_tokens, temperature=0):
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="a plan, a model directory or a .gguf file")
+    parser.add_argument("prompt")
+    parser.add_argument("max_tokens", nargs="?", type=int, default=40)
+    args = parser.parse_args()
+    with llamac.Model.load(args.model) as model, llamac.Engine(model) as engine:
+        for part in engine.submit(args.prompt, max_tokens=args.max_tokens, temperature=0):
             print(part.text, end="", flush=True)
         print()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
+    main()

@@ -1,13 +1,10 @@
 # Part of the llamac project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Answers many prompts at once in an event loop: each as soon as it has ended.
+"""Answers many prompts at once in an event loop: each as soon as it has ended."""
 
-many.py MODEL PROMPT...
-"""
-
+import argparse
 import asyncio
-import sys
 
 import llamac
 
@@ -17,10 +14,14 @@ async def answer(engine: llamac.Engine, prompt: str) -> None:
     print(f"{prompt} ->{result.text!r}, {result.end.reason} in {result.end.seconds:.2f} s")
 
 
-async def main(path: str, prompts: list[str]) -> None:
-    with llamac.Model.load(path, sequences=16) as model, llamac.Engine(model) as engine:
-        await asyncio.gather(*(answer(engine, prompt) for prompt in prompts))
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="a plan, a model directory or a .gguf file")
+    parser.add_argument("prompt", nargs="+")
+    args = parser.parse_args()
+    with llamac.Model.load(args.model, sequences=16) as model, llamac.Engine(model) as engine:
+        await asyncio.gather(*(answer(engine, prompt) for prompt in args.prompt))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2:]))
+    asyncio.run(main())

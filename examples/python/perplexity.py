@@ -2,21 +2,22 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The perplexity of a text: the exponential of the mean surprise at its tokens,
-from the logits that a sequence gives.
+from the logits that a sequence gives."""
 
-perplexity.py MODEL TEXT
-"""
-
-import sys
+import argparse
 
 import numpy as np
 
 import llamac
 
 
-def main(path: str, text: str) -> None:
-    with llamac.Model.load(path) as model, model.sequence() as sequence:
-        tokens = model.encode(text)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="a plan, a model directory or a .gguf file")
+    parser.add_argument("text")
+    args = parser.parse_args()
+    with llamac.Model.load(args.model) as model, model.sequence() as sequence:
+        tokens = model.encode(args.text)
         logits = sequence.step(tokens, "all")
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
@@ -25,4 +26,4 @@ def main(path: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main()

@@ -4,29 +4,33 @@
 """Compiles Llama models, and runs many requests at once.
 
     with llamac.Model.load("model.gguf") as model, llamac.Engine(model) as engine:
-        for part in engine.submit("The capital of France is", max_tokens=16):
+        messages = [{"role": "user", "content": "Name three fruits."}]
+        for part in engine.chat(messages, max_tokens=400):
             print(part.text, end="", flush=True)
 
 docs/python.md of the project has more.
 """
 
+from llamac._chat import ChatOptions, Message
 from llamac._compiler import compile
 from llamac._engine import Answer, Counts, Engine
 from llamac._errors import Code, Error, UsageError
 from llamac._model import Model, Sequence
 from llamac._native import version as _version
 from llamac._options import EngineOptions, ModelOptions, RequestOptions
-from llamac._parts import End, Part, Result, TokenLogprobs
+from llamac._parts import End, Part, Result, TokenLogprobs, ToolCall, ToolCallPart
 
 __version__ = _version()
 __all__ = [
     "Answer",
+    "ChatOptions",
     "Code",
     "Counts",
     "End",
     "Engine",
     "EngineOptions",
     "Error",
+    "Message",
     "Model",
     "ModelOptions",
     "Part",
@@ -34,6 +38,8 @@ __all__ = [
     "Result",
     "Sequence",
     "TokenLogprobs",
+    "ToolCall",
+    "ToolCallPart",
     "UsageError",
     "compile",
 ]

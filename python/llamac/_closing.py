@@ -3,11 +3,26 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What is closed at the end of a `with`."""
 
+import inspect
 from types import TracebackType
 from typing import Self
 
+from llamac._arguments import checked
+
 
 class Closing:
+    def __init_subclass__(cls) -> None:
+        """Makes what callers do wrong with the package's own methods an Error."""
+        if not cls.__module__.startswith("llamac."):
+            return
+        for name, method in list(vars(cls).items()):
+            if name.startswith("_") and name != "__init__":
+                continue
+            if inspect.isfunction(method):
+                setattr(cls, name, checked(method))
+            elif isinstance(method, classmethod):
+                setattr(cls, name, classmethod(checked(method.__func__)))
+
     def close(self) -> None:
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 
+from llamac._arguments import checked, path, wrong
 from llamac._errors import Code, error_of
 
 
@@ -30,13 +31,13 @@ def _flags(options: dict[str, object]) -> list[str]:
             flags.append(f"{flag}={','.join(map(str, value))}")
         elif value is not None and value is not False:
             flags.append(f"{flag}={value}")
+        if "\0" in "".join(flags[-1:]):
+            raise wrong(name, "no NUL in it", value)
     return flags
 
 
-def _path(model: str | os.PathLike[str]) -> str:
-    """`model` as no flag."""
-    path = os.fspath(model)
-    return os.path.join(".", path) if path.startswith("-") else path
+def _no_flag(model: str) -> str:
+    return os.path.join(".", model) if model.startswith("-") else model
 
 
 def _run(*args: str) -> str:
@@ -60,14 +61,16 @@ def _run(*args: str) -> str:
     raise error_of(process.returncode if known else Code.INTERNAL, line.removeprefix("llamac: error: "))
 
 
+@checked
 def compile(model: str | os.PathLike[str], output: str | os.PathLike[str], **options: object) -> str:
     """Compiles a model directory or .gguf file to the plan `output`, whose path
     it returns. The options are those of `llamac compile`, with _ for -:
     `ctx_size=4096, weights="q8_0"`; True for a flag."""
-    _run(_path(model), f"--output={os.fspath(output)}", *_flags(options))
-    return os.fspath(output)
+    plan = path("output", output)
+    _run(_no_flag(path("model", model)), f"--output={plan}", *_flags(options))
+    return plan
 
 
 def cached_plan(model: str, **options: object) -> str:
     """The plan that `llamac run` uses for a model, which has just been verified."""
-    return _run(_path(model), "--cached", *_flags(options)).removesuffix("\n")
+    return _run(_no_flag(model), "--cached", *_flags(options)).removesuffix("\n")

@@ -3,19 +3,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Engines and answers."""
 
-import json
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from llamac import _native
+from llamac._arguments import ids, to_json, utf8, wrong
 from llamac._asyncio import wait_for_news
+from llamac._chat import ChatOptions, Message, conversation
 from llamac._closing import Closing
-from llamac._errors import Error, error_of
+from llamac._errors import Code, Error, error_of
 from llamac._model import Model
-from llamac._options import EngineOptions, RequestOptions
-from llamac._parts import End, Part, Result, TokenLogprobs
+from llamac._options import EngineOptions
+from llamac._parts import End, Part, Result, TokenLogprobs, ToolCall, ToolCallPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,18 @@ class Answer(Closing):
         self._tokens: list[list[int]] = [[] for _ in range(count)]
         self._texts: list[list[str]] = [[] for _ in range(count)]
         self._logprobs: list[list[TokenLogprobs]] = [[] for _ in range(count)]
+        self._calls: list[list[ToolCall]] = [[] for _ in range(count)]
         self._ends: list[End | Error | None] = [None] * count
 
     def next(self, timeout: float | None = None) -> Part | None:
         """The next part; waits at most `timeout` seconds, or without end. None
         when none came, or no more will. Raises the error that ended an answer;
         the others of the request go on."""
-        return self._take(-1 if timeout is None else max(0.0, timeout))
+        if timeout is None:
+            return self._take(-1)
+        if not isinstance(timeout, (int, float)):
+            raise wrong("timeout", "seconds or None", timeout)
+        return self._take(max(0.0, timeout))
 
     @property
     def done(self) -> bool:
@@ -135,18 +142,28 @@ class Answer(Closing):
         taken = self._native.next(seconds)
         if taken is None:
             return None
-        index, tokens, text, ended, logprobs = taken
+        index, tokens, text, ended, logprobs, calls = taken
         end: End | None = None
         part_logprobs = [TokenLogprobs(*each) for each in logprobs]
         self._tokens[index] += tokens
         self._texts[index].append(text)
         self._logprobs[index] += part_logprobs
+        part_calls = [self._add_call(self._calls[index], *each) for each in calls]
         if ended is not None:
             if ended[0] != 0:
                 self._ends[index] = error = error_of(ended[0], ended[1])
                 return error
             self._ends[index] = end = End(*ended[2:])
-        return Part(index, tokens, text, end, part_logprobs)
+        return Part(index, tokens, text, end, part_logprobs, part_calls)
+
+    @staticmethod
+    def _add_call(calls: list[ToolCall], index: int, name: str, arguments: str) -> ToolCallPart:
+        """Adds a piece to the last of `calls`, or a new one."""
+        if index == len(calls):
+            calls.append(ToolCall(f"call_{secrets.token_hex(12)}", name, ""))
+        call = calls[index]
+        calls[index] = ToolCall(call.id, call.name, call.arguments + arguments)
+        return ToolCallPart(call.id, call.name, arguments, index)
 
     def _results(self) -> list[Result]:
         results = []
@@ -155,7 +172,9 @@ class Answer(Closing):
                 raise end
             assert end is not None
             text = "".join(self._texts[index])
-            results.append(Result(index, self._tokens[index], text, end, self._logprobs[index]))
+            results.append(
+                Result(index, self._tokens[index], text, end, self._logprobs[index], self._calls[index])
+            )
         return results
 
     async def __aenter__(self) -> Self:
@@ -172,21 +191,41 @@ class Engine(Closing):
     of its own."""
 
     def __init__(self, model: Model, **options: Unpack[EngineOptions]) -> None:
+        if not isinstance(model, Model):
+            raise wrong("model", "a llamac.Model", model)
         self.model = model
         self._native = _native.Engine(model._native, dict(options))
 
-    def submit(self, prompt: str | Sequence[int], **options: Unpack[RequestOptions]) -> Answer:
-        """Queues a prompt: a text, or ids. Raises at once what is wrong with it;
-        Code.MEMORY when more wait than the engine's option max_waiting says."""
+    def submit(
+        self,
+        prompt: str | Iterable[int] | None = None,
+        *,
+        messages: Iterable[Message] | None = None,
+        **options: Unpack[ChatOptions],
+    ) -> Answer:
+        """Queues a prompt, a text or ids, or the messages of a conversation.
+        Raises at once what is wrong with it; Code.MEMORY when more wait than the
+        engine's option max_waiting says."""
         given: dict[str, Any] = dict(options)
+        if (prompt is None) == (messages is None):
+            got = "neither" if prompt is None else "both"
+            raise error_of(Code.USAGE, f"prompt: expected one of prompt and messages, got {got}")
         if isinstance(schema := given.get("json_schema"), Mapping):
-            given["json_schema"] = json.dumps(schema)
-        if isinstance(prompt, str):
-            native = self._native.submit_text(prompt.encode(), given)
+            given["json_schema"] = to_json("json_schema", schema).decode()
+        chat = conversation(messages, given)
+        if chat is not None:
+            native = self._native.submit_chat(chat, given)
+        elif isinstance(prompt, str):
+            native = self._native.submit_text(utf8("prompt", prompt), given)
         else:
-            native = self._native.submit(list(prompt), given)
+            native = self._native.submit(ids("prompt", prompt, "a text or token ids"), given)
         count = options.get("n", 1)
-        return Answer(native, 1 if count is None else count)
+        return Answer(native, 1 if count is None else int(count))
+
+    def chat(self, messages: Iterable[Message], **options: Unpack[ChatOptions]) -> Answer:
+        """submit(messages=...): queues a conversation, in the messages of OpenAI's
+        interface, for the model to go on with."""
+        return self.submit(messages=messages, **options)
 
     def counts(self) -> Counts:
         """The counts at the end of the last step."""
@@ -196,3 +235,6 @@ class Engine(Closing):
         """Waits for the step that runs. Answers that have not ended end with an
         error, which they raise."""
         self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<llamac.Engine of {self.model.name} on {self.model.device}>"

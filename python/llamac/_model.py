@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models and sequences."""
 
-import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from llamac import _native
+from llamac import _arguments, _native
+from llamac._arguments import flag, ids, integer, names, utf8, wrong
 from llamac._closing import Closing
 from llamac._compiler import cached_plan
-from llamac._errors import Code, Error, error_of
+from llamac._errors import Error
 from llamac._options import ModelOptions
 
 if TYPE_CHECKING:
@@ -30,10 +30,15 @@ class Model(Closing):
     """A plan, loaded: weights, kernels, device and tokenizer. Any number of
     threads and engines may use it."""
 
-    def __init__(self, native: _native.Model) -> None:
+    def __init__(self, native: _native.Model, name: str | None = None) -> None:
+        if not isinstance(native, _native.Model):
+            raise wrong("native", "what Model.load(path) gives it", native)
         self._native = native
         described = native.describe()
         self.path: str = described["path"]
+        """The plan's path."""
+        self.name: str = self.path if name is None else name
+        """The name of the file or directory that was loaded, without its ending."""
         self.target: str = described["target"]
         self.device: str = described["device"]
         """For people: "cpu, 8 threads"."""
@@ -60,13 +65,16 @@ class Model(Closing):
         """Loads a plan, or a model directory or .gguf file, which is compiled on
         first use with the options `compile` and cached, as `llamac run` does.
         A plan holds machine code: load only plans you trust."""
-        name = os.fspath(path)
-        if _is_plan(name) and compile is None:
-            return cls(_native.Model(name, dict(options)))
+        model = _arguments.path("path", path)
+        name = os.path.basename(os.path.abspath(model)).removesuffix(".gguf").removesuffix(".plan")
+        how = None if compile is None else names("compile", compile)
+        if _is_plan(model) and how is None:
+            return cls(_native.Model(model, dict(options)), name)
+        _native.check_options(0, dict(options))  # Compiling may take long.
         for attempt in range(_ATTEMPTS):
-            plan = cached_plan(name, **(compile or {}))
+            plan = cached_plan(model, **(how or {}))
             try:
-                return cls(_native.Model(plan, {"verify": False, **options}))
+                return cls(_native.Model(plan, {"verify": False, **options}), name)
             except Error:
                 # The cache may be cleared at any time.
                 if os.path.exists(plan) or attempt == _ATTEMPTS - 1:
@@ -77,8 +85,7 @@ class Model(Closing):
         """The ids of a text. `special`: the names of special tokens stand for
         them. `continues`: the text goes on from another, and gets no
         begin-of-sequence token."""
-        data = text.encode() if isinstance(text, str) else text
-        return self._native.encode(data, special, continues)
+        return self._native.encode(utf8("text", text), flag("special", special), flag("continues", continues))
 
     def decode(self, tokens: Iterable[int], *, special: bool = False, continues: bool = False) -> str:
         """The text of tokens, with U+FFFD for what is no UTF-8."""
@@ -88,11 +95,11 @@ class Model(Closing):
         """The bytes of tokens. `special`: special tokens are written as their
         names, else they are left out. `continues`: a space before the first
         word is kept."""
-        return self._native.decode(list(tokens), special, continues)
+        return self._native.decode(ids("tokens", tokens), flag("special", special), flag("continues", continues))
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one token; of a special one, its name."""
-        return self._native.token(operator.index(token))
+        return self._native.token(integer("token", token))
 
     def sequence(self) -> "Sequence":
         """An empty sequence, for logits step by step."""
@@ -103,7 +110,7 @@ class Model(Closing):
         self._native.close()
 
     def __repr__(self) -> str:
-        return f"<llamac.Model {self.path} on {self.device}>"
+        return f"<llamac.Model {self.name} on {self.device}>"
 
 
 class Sequence(Closing):
@@ -123,14 +130,14 @@ class Sequence(Closing):
 
         After an error the sequence is as before, or empty where its window's
         keys are gone; len() says."""
-        if rows not in _ROWS:
-            raise error_of(Code.USAGE, f"rows: expected none, last or all, got {rows}")
-        return self._native.step(list(tokens), _ROWS[rows]).reshape(-1, self._vocab_size)
+        if not isinstance(rows, str) or rows not in _ROWS:
+            raise wrong("rows", "none, last or all", rows)
+        return self._native.step(ids("tokens", tokens), _ROWS[rows]).reshape(-1, self._vocab_size)
 
     def truncate(self, length: int) -> int:
         """Drops all but the first tokens; gives how many are left, which are 0
         where a sliding window has no keys of so early a token."""
-        return self._native.truncate(operator.index(length))
+        return self._native.truncate(integer("length", length))
 
     def __len__(self) -> int:
         return self._native.length()

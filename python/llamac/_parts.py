@@ -4,6 +4,7 @@
 """What answers are made of."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,27 @@ class End:
     """Tokens that were drafted (the option speculative)."""
     accepted_tokens: int
     """Drafted tokens that became the answer's."""
+    finish_reason: str
+    """In OpenAI's words: "stop", "length", "tool_calls", "abort"."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool."""
+
+    id: str
+    """One that no other call has, for the tool's message to name."""
+    name: str
+    arguments: str
+    """Their JSON text, as the model wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart(ToolCall):
+    """The next piece of the arguments of a call, and whose it is."""
+
+    index: int
+    """The number of the call, from 0 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +75,8 @@ class Part:
     """None while the answer goes on."""
     logprobs: list[TokenLogprobs]
     """One for each token, where option logprobs asks for them."""
+    tool_calls: list[ToolCallPart]
+    """Parts of calls of tools, which are not in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +88,16 @@ class Result:
     text: str
     end: End
     logprobs: list[TokenLogprobs]
+    tool_calls: list[ToolCall]
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The answer as a message, for the next messages of the conversation."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.tool_calls:
+            message["content"] = self.text or None
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.tool_calls
+            ]
+        return message

@@ -328,24 +328,33 @@ public:
 //===----------------------------------------------------------------------===//
 
 /// Code, message, and the fields of llamac.End.
-using End =
-    std::tuple<int, std::string, std::string, uint64_t, int64_t, int64_t,
-               int64_t, int64_t, double, double, double, int64_t, int64_t>;
+using End = std::tuple<int, std::string, std::string, uint64_t, int64_t,
+                       int64_t, int64_t, int64_t, double, double, double,
+                       int64_t, int64_t, std::string>;
 /// The fields of llamac.TokenLogprobs.
 using Logprobs =
     std::tuple<int32_t, float, int64_t, std::vector<std::pair<int32_t, float>>>;
+/// The number of a call, the tool's name and a piece of its arguments.
+using CallPart = std::tuple<int, nb::str, nb::str>;
 /// The fields of llamac.Part.
-using Part =
-    std::tuple<int, Tokens, nb::str, std::optional<End>, std::vector<Logprobs>>;
+using Part = std::tuple<int, Tokens, nb::str, std::optional<End>,
+                        std::vector<Logprobs>, std::vector<CallPart>>;
 
 End endOf(const llamac_end &end) {
-  return {end.code,           end.message,
-          end.reason_name,    end.seed,
-          end.prompt_tokens,  end.cached_tokens,
-          end.answer_tokens,  end.preemptions,
-          end.queue_seconds,  end.first_token_seconds,
-          end.seconds,        end.draft_tokens,
-          end.accepted_tokens};
+  return {end.code,
+          end.message,
+          end.reason_name,
+          end.seed,
+          end.prompt_tokens,
+          end.cached_tokens,
+          end.answer_tokens,
+          end.preemptions,
+          end.queue_seconds,
+          end.first_token_seconds,
+          end.seconds,
+          end.draft_tokens,
+          end.accepted_tokens,
+          end.finish_reason};
 }
 
 std::vector<Logprobs> logprobsOf(const llamac_part &part) {
@@ -363,15 +372,23 @@ std::vector<Logprobs> logprobsOf(const llamac_part &part) {
 }
 
 /// Characters are whole but for those that the model left unfinished.
-nb::str textOf(const llamac_part &part) {
-  PyObject *text = PyUnicode_DecodeUTF8(
-      part.text, static_cast<Py_ssize_t>(part.text_size), "replace");
+nb::str textOf(const char *bytes, size_t size) {
+  PyObject *text =
+      PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(size), "replace");
   if (!text)
     throw nb::python_error();
   return nb::steal<nb::str>(text);
 }
 
-class Engine;
+std::vector<CallPart> callsOf(const llamac_part &part) {
+  std::vector<CallPart> calls;
+  for (size_t i = 0; i < part.call_count; ++i) {
+    const llamac_call_part &call = part.calls[i];
+    calls.emplace_back(call.call, textOf(call.name, std::strlen(call.name)),
+                       textOf(call.arguments, call.arguments_size));
+  }
+  return calls;
+}
 
 class Answer : public Handle<llamac_answer, llamac_answer_free> {
 public:
@@ -396,9 +413,9 @@ public:
       if (part)
         return Part(part->answer,
                     Tokens(part->tokens, part->tokens + part->token_count),
-                    textOf(*part),
+                    textOf(part->text, part->text_size),
                     part->end ? std::optional(endOf(*part->end)) : std::nullopt,
-                    logprobsOf(*part));
+                    logprobsOf(*part), callsOf(*part));
       if ((seconds >= 0 && waited >= seconds) || done())
         return std::nullopt;
       if (PyErr_CheckSignals() != 0)
@@ -437,12 +454,11 @@ public:
   }
 
   Answer *submitText(const nb::bytes &text, const Values &given) const {
-    const Options options(LLAMAC_FOR_REQUEST, given);
-    const char *bytes = text.c_str();
-    const size_t size = text.size();
-    return new Answer([&](llamac_answer **out) {
-      return llamac_engine_submit_text(get(), bytes, size, options.get(), out);
-    });
+    return submitBytes(llamac_engine_submit_text, text, given);
+  }
+
+  Answer *submitChat(const nb::bytes &json, const Values &given) const {
+    return submitBytes(llamac_engine_submit_chat, json, given);
   }
 
   /// The fields of llamac.Counts.
@@ -454,6 +470,17 @@ public:
             it.answer_tokens, it.finished,       it.failed,
             it.pages,         it.free_pages,     it.loaded_tokens,
             it.draft_tokens,  it.accepted_tokens};
+  }
+
+private:
+  Answer *submitBytes(decltype(&llamac_engine_submit_text) submit,
+                      const nb::bytes &text, const Values &given) const {
+    const Options options(LLAMAC_FOR_REQUEST, given);
+    const char *bytes = text.c_str();
+    const size_t size = text.size();
+    return new Answer([&](llamac_answer **out) {
+      return submit(get(), bytes, size, options.get(), out);
+    });
   }
 };
 
@@ -541,6 +568,13 @@ NB_MODULE(_native, module) {
   module.def("version", &llamac_version);
   module.def("list_options", &listOptions, "scope"_a,
              "Name, kind and help of each option of a scope.");
+  module.def(
+      "check_options",
+      [](int scope, const Values &given) {
+        const Options options(static_cast<llamac_scope>(scope), given);
+      },
+      "scope"_a, "options"_a, "Raises what is wrong with options of a scope.");
+  module.def("shown", &shown, "value"_a.none(), "A value as messages have it.");
   nb::class_<Model>(module, "Model")
       .def(nb::init<const std::string &, const Values &>(), "path"_a,
            "options"_a)
@@ -559,6 +593,7 @@ NB_MODULE(_native, module) {
       .def(nb::init<const Model &, const Values &>(), "model"_a, "options"_a)
       .def("submit", &Engine::submit, "tokens"_a, "options"_a)
       .def("submit_text", &Engine::submitText, "text"_a, "options"_a)
+      .def("submit_chat", &Engine::submitChat, "json"_a, "options"_a)
       .def("counts", &Engine::counts)
       .def("close", &Engine::close);
   nb::class_<Queue>(module, "Queue")

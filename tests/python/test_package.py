@@ -26,9 +26,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import support
 from support import LLAMAC, ROOT
 
-support.require("numpy", "llamac")
+support.require("numpy", "gguf", "llamac")
 
 import numpy as np
+import scripted_model
 
 import llamac
 from llamac import Code, _native
@@ -83,9 +84,13 @@ class Types(unittest.TestCase):
         support.require("mypy")
         examples = os.path.join(ROOT, "examples", "python")
         files = [os.path.join(examples, name) for name in sorted(os.listdir(examples)) if name.endswith(".py")]
+        clients = [file for file in files if os.path.basename(file).startswith("client_")]
+        files = [file for file in files if file not in clients]
         with tempfile.TemporaryDirectory() as cache:
             checker = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", cache]
-            for subject in (files, ["-p", "llamac"]):
+            # The libraries of the clients are large, and may be missing.
+            alone = ["--follow-imports=skip", "--ignore-missing-imports"]
+            for subject in (files, [*alone, *clients], ["-p", "llamac"]):
                 result = support.run([*checker, *subject], cwd=cache)
                 self.assertEqual((result.returncode, result.stdout), (0, ""))
             wrong = os.path.join(cache, "wrong.py")
@@ -579,11 +584,43 @@ class Logits(PackageTest):
 
 
 class Examples(PackageTest):
-    def run_example(self, name, *args):
+    def run_example(self, name, *args, model=MODEL):
         script = os.path.join(ROOT, "examples", "python", name)
-        result = support.run([sys.executable, script, MODEL, *args], cache=self.cache)
+        result = support.run([sys.executable, script, model, *args], cache=self.cache)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
+
+    def test_without_arguments_they_print_their_usage(self):
+        folder = os.path.join(ROOT, "examples", "python")
+        # The clients of a server are tested with one.
+        names = [name for name in sorted(os.listdir(folder)) if name.endswith(".py") and not name.startswith("client_")]
+        self.assertGreater(len(names), 4)
+        for name in names:
+            result = support.run([sys.executable, os.path.join(folder, name)], cache=self.cache)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), name)
+            self.assertTrue(result.stderr.startswith(f"usage: {name}"), result.stderr)
+
+    def test_chat(self):
+        messages, expected = [], ""
+        for question in ("Name three fruits.", "And a vegetable?"):
+            messages.append({"role": "user", "content": question})
+            messages.append(self.engine.chat(messages, max_tokens=400).result().message)
+            expected += f"> {question}\n{messages[-1]['content']}\n"
+        self.assertEqual(self.run_example("chat.py", "Name three fruits.", "And a vegetable?"), expected)
+
+    def test_tools(self):
+        call = '"name": "get_population", "arguments": {"city": "Oslo"}}'
+        marks = [("<tool_call>", scripted_model.CONTROL), b"\n{", *scripted_model.cut(call, 7), b"\n"]
+        marks.append(("</tool_call>", scripted_model.CONTROL))
+        # The prompt ends with a dot once the tool has spoken.
+        template = (
+            "{% if tools %}Call by <tool_call>.{% endif %}{% for message in messages %}{{ message.content }}"
+            "{% if message.role == 'tool' %}.{% else %} {% endif %}{% endfor %}"
+        )
+        others = {ord("."): scripted_model.cut("Oslo has 717,710 people", 5)}
+        model = scripted_model.make(self.path("tools.gguf"), marks, template, others=others)
+        result = self.run_example("tools.py", "How many live in Oslo?", model=model)
+        self.assertEqual(result, 'get_population {"city": "Oslo"}\nOslo has 717,710 people\n')
 
     def test_complete(self):
         expected = self.run_tool(PROMPT, "-n", 10, "--temp", 0)["text"]
