@@ -590,6 +590,16 @@ class Examples(PackageTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
+    def test_the_first_samples_of_the_documents_run(self):
+        os.symlink(MODEL, self.path("model.gguf"))
+        messages = [{"role": "user", "content": "Name three fruits."}]
+        expected = self.engine.chat(messages, max_tokens=400).text()
+        for document in ("README.md", "docs/python.md"):
+            with open(os.path.join(ROOT, document), encoding="utf-8") as file:
+                sample = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL)[1]
+            result = support.run([sys.executable, "-c", sample], cache=self.cache, cwd=self.path("."))
+            self.assertEqual((result.stdout, result.stderr), (expected, ""), document)
+
     def test_without_arguments_they_print_their_usage(self):
         folder = os.path.join(ROOT, "examples", "python")
         # The clients of a server are tested with one.
