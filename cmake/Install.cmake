@@ -127,6 +127,8 @@ set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME llamac)
 set(CPACK_DEBIAN_COMPILER_DESCRIPTION
     "Compiles Llama models into plans and runs them\n A compiler on MLIR and Clang, and the runtime of its plans.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "llamac-runtime (= ${PROJECT_VERSION})")
+# Trusted by `llamac pull`.
+set(CPACK_DEBIAN_COMPILER_PACKAGE_RECOMMENDS ca-certificates)
 # The .rpm, which scripts/package.sh makes, carries all libraries but these.
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE "Apache-2.0 WITH LLVM-exception")

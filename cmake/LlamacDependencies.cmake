@@ -61,6 +61,7 @@ else()
 endif()
 
 if(LLAMAC_BUILD_COMPILER)
+  pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.85)
   list(PREPEND CMAKE_PREFIX_PATH /usr/lib/llvm-19)
   find_package(LLVM 19.1 REQUIRED CONFIG)
   find_package(MLIR REQUIRED CONFIG)

@@ -11,6 +11,7 @@
 #include "frontends/ByteCursor.h"
 #include "frontends/CheckpointFormats.h"
 #include "frontends/Files.h"
+#include "frontends/PulledNames.h"
 #include "frontends/gguf/GgufParts.h"
 #include "runtime/base/Status.h"
 
@@ -129,11 +130,11 @@ static absl::StatusOr<Detected> detect(const std::string &path,
 
 static absl::StatusOr<Checkpoint>
 openAs(absl::string_view given, const OpenOptions &options, bool withWeights) {
-  LLAMAC_ASSIGN_OR_RETURN(const Detected detected,
-                          detect(std::string(given), withWeights));
   Checkpoint checkpoint;
+  LLAMAC_ASSIGN_OR_RETURN(checkpoint.path, modelPath(given));
+  LLAMAC_ASSIGN_OR_RETURN(const Detected detected,
+                          detect(checkpoint.path, withWeights));
   checkpoint.format = detected.format;
-  checkpoint.path = std::string(given);
   // "." has no name of its own.
   checkpoint.name = baseName(
       std::filesystem::absolute(detected.path).lexically_normal().native());

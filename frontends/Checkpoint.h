@@ -69,7 +69,7 @@ struct Checkpoint {
   /// The family that the files name, for those who write files.
   const ModelFamily *family = nullptr;
   std::string name; ///< For people: the directory, file or GGUF name.
-  std::string path; ///< The path that the user gave.
+  std::string path; ///< The path that the user gave, or that of the name.
   ModelConfig config;
   /// Weights by their canonical names. "output" is missing when the embeddings
   /// are tied. Empty after openConfig.
@@ -94,11 +94,12 @@ struct OpenOptions {
 };
 
 /// Whether `path` is the directory of an EAGLE-3 head or its config.json.
-/// Errors: those of a config.json that cannot be read.
+/// Errors: those of modelPath() and of a config.json that cannot be read.
 absl::StatusOr<bool> isDraftHead(absl::string_view path);
 
-/// Opens the model at `path`: a .gguf file or a directory with one; a directory
-/// with params.json and consolidated.NN.pth (Meta); or one with config.json and
+/// Opens the model at `path`, as modelPath() has it: a .gguf file or a
+/// directory with one; a directory with params.json and consolidated.NN.pth
+/// (Meta); or one with config.json and
 /// *.safetensors (Hugging Face). Every tensor a Llama model needs is there and
 /// has the shape the configuration says. Such a directory may also be that of
 /// an EAGLE-3 head, with `headOf` of the options. Errors: a missing or

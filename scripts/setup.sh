@@ -37,8 +37,8 @@ build_packages=(
   pkg-config:pkg-config python3:python3 python3-dev
   binutils:objcopy clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   libclang-cpp19-dev liblld-19-dev
-  libabsl-dev libboost1.81-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
-  libedit-dev libhwloc-dev libpcre2-dev libsentencepiece-dev libssl-dev libutf8proc-dev
+  libabsl-dev libboost1.81-dev libcli11-dev libcurl4-openssl-dev libflatbuffers-dev
+  flatbuffers-compiler libedit-dev libhwloc-dev libpcre2-dev libsentencepiece-dev libssl-dev libutf8proc-dev
   libxxhash-dev nlohmann-json3-dev prometheus-cpp-dev zlib1g-dev
   libjs-marked node-dompurify node-highlight.js
 )

@@ -48,7 +48,8 @@ struct NamedPath {
 };
 } // namespace
 
-/// "NAME=PATH", or a path, whose last part is the name.
+/// "NAME=PATH", or a path, whose last part is the name, or the name of a pulled
+/// model, which stays as it is.
 static NamedPath parseModel(const std::string &text) {
   // A path may have a = in it, behind a / or in a file's name.
   const size_t equal = text.find('=');
@@ -59,10 +60,12 @@ static NamedPath parseModel(const std::string &text) {
   if (!path.has_filename())
     path = path.parent_path();
   std::error_code ignored;
-  return {std::filesystem::is_directory(path, ignored)
-              ? path.filename().string()
-              : path.stem().string(),
-          text};
+  if (std::filesystem::is_directory(path, ignored))
+    return {path.filename().string(), text};
+  const bool isFile = path.extension() == ".gguf" ||
+                      path.extension() == ".plan" ||
+                      std::filesystem::exists(path, ignored);
+  return {isFile ? path.stem().string() : text, text};
 }
 
 void loadFor(const ServeOptions &options, ModelOptions &loading) {

@@ -117,6 +117,34 @@ static absl::StatusOr<ResolvedPlan> temporaryPlan(const std::string &name) {
                       })};
 }
 
+namespace {
+/// All that decides a plan: its key, and what the plan itself has of it.
+struct PlanKey {
+  std::string key, fingerprint, options;
+};
+} // namespace
+
+static absl::StatusOr<PlanKey> planKey(const Checkpoint &checkpoint,
+                                       const CompileOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
+                          checkpoint.fingerprint());
+  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
+                          resolveOptions(options, checkpoint.config));
+  const std::string described = resolved.describe();
+  return PlanKey{keyOf({fingerprint, compilerBuildId(), described}),
+                 fingerprint, described};
+}
+
+absl::StatusOr<std::string> cachedPlan(const Checkpoint &checkpoint,
+                                       const CompileOptions &options) {
+  LLAMAC_ASSIGN_OR_RETURN(const PlanKey key, planKey(checkpoint, options));
+  const DiskCache cache(CacheKind::Plans);
+  for (const CacheFile &file : cache.files())
+    if (!file.temporary && file.path.stem() == key.key)
+      return file.path.string();
+  return std::string();
+}
+
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet) {
@@ -126,12 +154,8 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                           options.hasWeights ? openCheckpoint(model, opening)
                                              : openConfig(model, opening));
-  LLAMAC_ASSIGN_OR_RETURN(const std::string fingerprint,
-                          checkpoint.fingerprint());
-  LLAMAC_ASSIGN_OR_RETURN(const CompileOptions resolved,
-                          resolveOptions(options, checkpoint.config));
-  const std::string described = resolved.describe();
-  const std::string key = keyOf({fingerprint, compilerBuildId(), described});
+  LLAMAC_ASSIGN_OR_RETURN(const auto decided, planKey(checkpoint, options));
+  const auto &[key, fingerprint, described] = decided;
   const DiskCache cache(CacheKind::Plans);
   const bool usable = cache.usable();
   ResolvedPlan plan;

@@ -52,6 +52,11 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet);
 
+/// The cached plan of `checkpoint` that resolvePlan() would verify; empty:
+/// none.
+absl::StatusOr<std::string> cachedPlan(const Checkpoint &checkpoint,
+                                       const CompileOptions &options);
+
 /// The options to compile a model and its draft with.
 struct DraftedPlans {
   CompileOptions ofModel, ofDraft;

@@ -31,11 +31,15 @@ void addCompileCommand(CLI::App &app, absl::Status &status);
 void addConvertCommand(CLI::App &app, absl::Status &status);
 void addGenerateCommand(CLI::App &app, absl::Status &status);
 void addInspectCommand(CLI::App &app, absl::Status &status);
+void addListCommand(CLI::App &app, absl::Status &status);
 void addLogitsCommand(CLI::App &app, absl::Status &status);
 void addPerplexityCommand(CLI::App &app, absl::Status &status);
 void addPlanCommand(CLI::App &app, absl::Status &status);
+void addPullCommand(CLI::App &app, absl::Status &status);
+void addRmCommand(CLI::App &app, absl::Status &status);
 void addRunCommand(CLI::App &app, absl::Status &status);
 void addServeCommand(CLI::App &app, absl::Status &status);
+void addShowCommand(CLI::App &app, absl::Status &status);
 void addTokenizeCommand(CLI::App &app, absl::Status &status);
 void addTuneCommand(CLI::App &app, absl::Status &status);
 

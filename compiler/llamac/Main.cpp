@@ -22,9 +22,9 @@
 static int llamacMain(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   llamac::formatHelp(app);
-  app.footer("MODEL is a model directory or a .gguf file, PLAN what `llamac "
-             "compile` made of\none. `llamac VERB --help` shows the options "
-             "of a verb.");
+  app.footer("MODEL is a model directory, a .gguf file or the name of a pulled "
+             "model, PLAN what\n`llamac compile` made of one. `llamac VERB "
+             "--help` shows the options of a verb.");
   absl::Status status = llamac::usageError("expected a verb, got none; see "
                                            "llamac --help");
   using AddCommand = void (*)(CLI::App &, absl::Status &);
@@ -34,6 +34,9 @@ static int llamacMain(int argc, char **argv) {
         llamac::addGenerateCommand, llamac::addBenchCommand,
         llamac::addPerplexityCommand, llamac::addLogitsCommand,
         llamac::addTokenizeCommand}},
+      {"Get models",
+       {llamac::addPullCommand, llamac::addListCommand, llamac::addShowCommand,
+        llamac::addRmCommand}},
       {"Make plans and models",
        {llamac::addCompileCommand, llamac::addTuneCommand,
         llamac::addConvertCommand}},

@@ -103,7 +103,8 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
   };
   auto command = std::make_shared<Command>();
   CLI::App *verb = app.add_subcommand(name, description);
-  static constexpr const char *what = "A plan, model directory or .gguf file";
+  static constexpr const char *what =
+      "A plan, model directory, .gguf file or name of a pulled model";
   if constexpr (requires { command->options.models; })
     verb->add_option("MODEL", command->options.models,
                      absl::StrCat(what, "; NAME=MODEL gives it another name"))

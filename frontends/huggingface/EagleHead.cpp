@@ -21,6 +21,7 @@
 #include "frontends/huggingface/EagleHead.h"
 #include "frontends/ByteCursor.h"
 #include "frontends/Files.h"
+#include "frontends/PulledNames.h"
 #include "runtime/base/Status.h"
 
 #include "absl/algorithm/container.h"
@@ -92,7 +93,7 @@ absl::StatusOr<JsonObject> layerConfigOfHead(const JsonObject &root) {
 }
 
 absl::StatusOr<bool> isDraftHead(absl::string_view path) {
-  std::string config(path);
+  LLAMAC_ASSIGN_OR_RETURN(std::string config, modelPath(path));
   if (isDirectory(config))
     config = joinPath(config, "config.json");
   if (!absl::EndsWith(config, ".json") || !fileExists(config))

@@ -62,9 +62,10 @@ class Model(Closing):
         compile: Mapping[str, object] | None = None,
         **options: Unpack[ModelOptions],
     ) -> Self:
-        """Loads a plan, or a model directory or .gguf file, which is compiled on
-        first use with the options `compile` and cached, as `llamac run` does.
-        A plan holds machine code: load only plans you trust."""
+        """Loads a plan, or a model directory, .gguf file or name of a pulled
+        model, which is compiled on first use with the options `compile` and
+        cached, as `llamac run` does. A plan holds machine code: load only plans
+        you trust."""
         model = _arguments.path("path", path)
         name = os.path.basename(os.path.abspath(model)).removesuffix(".gguf").removesuffix(".plan")
         how = None if compile is None else names("compile", compile)

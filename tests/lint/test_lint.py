@@ -48,7 +48,7 @@ HOUSE = {
         ["ir", "runtime", "simulator"],
     ),
     "compiler": (
-        ["reference", "trial", "driver", ("check", "report"), "llamac", "llamac-opt"],
+        ["models", "reference", "trial", "driver", ("check", "report"), "llamac", "llamac-opt"],
         ["ir", "frontends", "passes", "codegen", "simulator", "runtime", "text", "engine", "tools"],
     ),
     "tests": (
@@ -412,7 +412,7 @@ def wrong_promises(text, sources):
 
 
 def llvm_in_binary(path):
-    """Libraries of LLVM that a binary needs, and symbols of LLVM in it."""
+    """Libraries of the compiler that a binary needs, and symbols of LLVM in it."""
 
     def readelf(option):
         return subprocess.run(
@@ -420,7 +420,7 @@ def llvm_in_binary(path):
         ).stdout
 
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic"))
-    found = [lib for lib in needed if re.search(r"LLVM|MLIR|clang|lld", lib)]
+    found = [lib for lib in needed if re.search(r"LLVM|MLIR|clang|lld|curl", lib)]
     symbols = re.findall(r"\b_ZN?K?(?:4llvm|4mlir|5clang)\w+", readelf("--symbols"))
     return found + symbols[:5]
 

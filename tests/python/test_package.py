@@ -157,6 +157,19 @@ class Models(PackageTest):
             self.assertEqual(short.context, 64)
             self.assertNotEqual(short.path, self.model.path)
 
+    def test_the_name_of_a_pulled_model_is_a_model(self):
+        models = self.path("models")
+        pulled = os.path.join(models, "anna", "small")
+        os.makedirs(pulled)
+        os.symlink(MODEL, os.path.join(pulled, "smollm2.gguf"))
+        open(os.path.join(pulled, ".pulled.json"), "w").close()
+        before = os.environ["LLAMAC_MODELS"]
+        os.environ["LLAMAC_MODELS"] = models
+        self.addCleanup(os.environ.update, LLAMAC_MODELS=before)
+        with llamac.Model.load("anna/small") as model:
+            self.assertEqual(model.path, self.model.path)
+        self.assert_error(Code.BAD_FILE, "llamac pull anna/other", llamac.Model.load, "anna/other")
+
     def test_a_plan_of_ones_own(self):
         plan = llamac.compile(MODEL, self.path("own.plan"), ctx_size=128, parallel=2, weights="q8_0")
         with llamac.Model.load(plan) as model:
