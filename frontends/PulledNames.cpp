@@ -154,13 +154,11 @@ absl::StatusOr<std::string> modelPath(absl::string_view given) {
   if (!RepositoryName::parse(given) || extension == ".gguf" ||
       extension == ".json" || extension == ".plan")
     return path;
-  std::string hint = suggestion(given, pulledNames());
-  if (hint.empty())
-    hint = absl::StrCat("; to fetch it: llamac pull ", given);
   return badFileError(absl::StrCat(given,
                                    ": expected a path or the name of a pulled "
-                                   "model, got neither",
-                                   hint));
+                                   "model, got neither; llamac pull ",
+                                   given, " fetches it",
+                                   suggestion(given, pulledNames())));
 }
 
 } // namespace llamac

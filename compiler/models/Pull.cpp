@@ -187,11 +187,10 @@ private:
   absl::Status planRepository(const RepositoryName &name);
   absl::Status planFile(const std::string &url);
   absl::StatusOr<std::string> getListing(const RepositoryName &name);
-  absl::Status checkAnswer(const HttpAnswer &answer, const std::string &what,
-                           bool isFile) const;
+  absl::Status checkAnswer(const HttpAnswer &answer, const Url &url,
+                           const std::string &what) const;
   absl::StatusOr<bool> compare(const PulledModel &known);
   absl::Status prepareFolder();
-  void reuse(const PulledModel &known, const std::string &from, bool links);
   absl::Status checkSpace() const;
   absl::Status checkConfig() const;
   absl::Status fetchFile(Download &download);
@@ -231,30 +230,27 @@ private:
 // The listing and the choice
 //===----------------------------------------------------------------------===//
 
-absl::Status Puller::checkAnswer(const HttpAnswer &answer,
-                                 const std::string &what, bool isFile) const {
+/// Error, about `what` at `url`, for an answer without what was asked for.
+absl::Status Puller::checkAnswer(const HttpAnswer &answer, const Url &url,
+                                 const std::string &what) const {
   if (answer.code / 100 == 2)
     return absl::OkStatus();
-  const std::string got =
-      absl::StrCat(what, ": the server answered ", answer.code);
-  if (answer.code == 401)
-    return badFileError(
-        token.empty()
-            ? absl::StrCat(got, ": not there, or not for everybody; set "
-                                "HF_TOKEN to a token of yours to ask with it")
-            : absl::StrCat(got, ": not there, or HF_TOKEN is not one that "
-                                "gives access"));
-  if (answer.code == 403)
-    return badFileError(absl::StrCat(
-        got, ": access has to be granted first, on the model's own page",
-        token.empty() ? ", and HF_TOKEN set to a token of yours" : ""));
+  absl::string_view hint;
   if (answer.code == 404)
-    return badFileError(
-        absl::StrCat(got, ": there is no such ",
-                     isFile ? "file" : "repository or revision"));
-  return badFileError(absl::StrCat(got, answer.code == 429 || answer.code >= 500
-                                            ? "; try again later"
-                                            : ""));
+    hint = ": there is no such model, revision or file";
+  else if (answer.code == 429 || answer.code >= 500)
+    hint = "; try again later";
+  else if (!url.hasOriginOf(endpoint))
+    hint = "";
+  else if (answer.code == 401)
+    hint = token.empty() ? ": not there, or not for everybody; set HF_TOKEN to "
+                           "a token of yours to ask with it"
+                         : ": not there, or not for the owner of HF_TOKEN";
+  else if (answer.code == 403)
+    hint = ": access has to be granted first, on the model's own page; then "
+           "set HF_TOKEN to a token of yours";
+  return badFileError(
+      absl::StrCat(what, ": the server answered ", answer.code, hint));
 }
 
 absl::StatusOr<std::string> Puller::getListing(const RepositoryName &name) {
@@ -274,7 +270,7 @@ absl::StatusOr<std::string> Puller::getListing(const RepositoryName &name) {
                                                ": expected at most 64 MiB, got "
                                                "more"));
       }));
-  LLAMAC_RETURN_IF_ERROR(checkAnswer(answer, name.text(), /*isFile=*/false));
+  LLAMAC_RETURN_IF_ERROR(checkAnswer(answer, endpoint, name.text()));
   return text;
 }
 
@@ -341,30 +337,18 @@ absl::Status Puller::planFile(const std::string &url) {
 // The folder
 //===----------------------------------------------------------------------===//
 
-/// Whether what is there of `a`, of a model from `from`, is part of `b`.
-static bool isSame(const PulledFile &a, const PulledFile &b, bool sameSource) {
-  return a.name == b.name && a.sha256 == b.sha256 && a.gitSha1 == b.gitSha1 &&
-         (a.sha256.empty() && a.gitSha1.empty() ? sameSource
-                                                : a.size == b.size || !b.size);
-}
-
-void Puller::reuse(const PulledModel &known, const std::string &from,
-                   bool links) {
-  for (Download &download : downloads) {
-    PulledFile &file = download.file;
-    const auto old = std::ranges::find_if(known.files, [&](const auto &other) {
-      return isSame(other, file, known.source == model.source);
-    });
-    std::error_code error;
-    if (old == known.files.end())
-      continue;
-    if (!download.isListed) {
-      file = *old; // With the version that a part is of.
-    } else if (links) {
-      fs::create_directories(fs::path(pathOf(file)).parent_path(), error);
-      fs::create_hard_link(joinPath(from, file.name), pathOf(file), error);
-    }
-  }
+/// The file of `from` that is the same as `file` of `model`, by its checksum
+/// or, where it has none, its source; null: none.
+static const PulledFile *findSame(const PulledModel &from,
+                                  const PulledModel &model,
+                                  const PulledFile &file) {
+  const bool isKnown = !file.sha256.empty() || !file.gitSha1.empty();
+  for (const PulledFile &other : from.files)
+    if (other.name == file.name && other.sha256 == file.sha256 &&
+        other.gitSha1 == file.gitSha1 &&
+        (isKnown || from.source == model.source))
+      return &other;
+  return nullptr;
 }
 
 /// Whether the model that is there already, `known`, is what is asked for,
@@ -404,22 +388,27 @@ absl::Status Puller::prepareFolder() {
   folder = partial;
   // Files that an earlier pull left are of use where they are the same ones.
   std::set<std::string> wanted = {std::string(pulledManifest)};
-  if (const auto known = readManifest(folder); known.ok()) {
-    for (const Download &download : downloads)
-      if (std::ranges::any_of(known->files, [&](const PulledFile &file) {
-            return isSame(file, download.file, known->source == model.source);
-          }))
-        wanted.insert({download.file.name, download.file.name + ".part"});
-    reuse(*known, folder, /*links=*/false);
-  }
+  if (const auto known = readManifest(folder); known.ok())
+    for (Download &download : downloads)
+      if (const auto *same = findSame(*known, model, download.file)) {
+        wanted.insert({same->name, same->name + ".part"});
+        if (!download.isListed)
+          download.file = *same; // A part is of this version.
+      }
   for (fs::recursive_directory_iterator entry(folder, error), end;
        !error && entry != end; entry.increment(error))
     if (std::error_code none;
         !entry->is_directory(none) &&
         !wanted.contains(entry->path().native().substr(folder.size() + 1)))
       fs::remove(entry->path(), none);
+  // An older version may have the same files, too.
   if (const auto known = readManifest(target); known.ok())
-    reuse(*known, target, /*links=*/true);
+    for (const Download &download : downloads)
+      if (const auto *same = findSame(*known, model, download.file)) {
+        const std::string path = pathOf(*same);
+        fs::create_directories(fs::path(path).parent_path(), error);
+        fs::create_hard_link(joinPath(target, same->name), path, error);
+      }
   for (const Download &download : downloads) {
     model.files.push_back(download.file);
     total += download.file.size;
@@ -560,7 +549,7 @@ absl::Status Puller::fetchPart(Download &download, Part &part) {
         show();
         return absl::OkStatus();
       }));
-  LLAMAC_RETURN_IF_ERROR(checkAnswer(answer, download.url, /*isFile=*/true));
+  LLAMAC_RETURN_IF_ERROR(checkAnswer(answer, url, download.url));
   if (file.size > 0 && part.size != file.size)
     return badFileError(absl::StrCat(download.url, ": expected ", file.size,
                                      " bytes, got ", part.size));

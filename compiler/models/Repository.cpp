@@ -65,18 +65,17 @@ absl::StatusOr<RepositoryListing> parseListing(const RepositoryName &name,
     if (!path || !staysInside(*path) || !names.insert(*path).second)
       return entry.fail("rfilename", "the name of another file in a folder",
                         quoteForMessage(path.value_or("")));
-    LLAMAC_ASSIGN_OR_RETURN(const auto size, entry.optionalInt("size"));
-    LLAMAC_ASSIGN_OR_RETURN(const auto blob, entry.optionalString("blobId"));
+    // A large file's blob is a pointer alone.
     LLAMAC_ASSIGN_OR_RETURN(const auto large, entry.optionalObject("lfs"));
+    const JsonObject &of = large ? *large : entry;
+    LLAMAC_ASSIGN_OR_RETURN(const auto size, of.optionalInt("size"));
+    LLAMAC_ASSIGN_OR_RETURN(const auto hash,
+                            of.optionalString(large ? "sha256" : "blobId"));
     PulledFile &listed = listing.files.emplace_back();
     listed.name = *path;
     listed.size = static_cast<uint64_t>(std::max<int64_t>(size.value_or(0), 0));
-    if (large) { // Its blob is a pointer alone.
-      LLAMAC_ASSIGN_OR_RETURN(const auto hash, large->optionalString("sha256"));
-      listed.sha256 = absl::AsciiStrToLower(hash.value_or(""));
-    } else {
-      listed.gitSha1 = absl::AsciiStrToLower(blob.value_or(""));
-    }
+    (large ? listed.sha256 : listed.gitSha1) =
+        absl::AsciiStrToLower(hash.value_or(""));
     if (!isHex(listed.sha256, 64) && !isHex(listed.gitSha1, 40))
       return entry.fail(large ? "lfs" : "blobId",
                         absl::StrCat("a checksum of ", *path), "none");

@@ -395,15 +395,15 @@ class Broken(PullCase):
     def test_refusals_of_the_server(self):
         self.server.statuses = {"revision/main": 401}
         self.assertIn("set HF_TOKEN", self.refuse("anna/tiny"))
-        self.assertIn("HF_TOKEN is not one", self.refuse("anna/tiny", env={"HF_TOKEN": "secret"}))
+        self.assertIn("not for the owner of HF_TOKEN", self.refuse("anna/tiny", env={"HF_TOKEN": "secret"}))
         self.server.statuses = {".safetensors": 403}
         self.assertIn("granted first", self.refuse("anna/tiny"))
         self.server.statuses = {"revision/main": 503}
         self.assertIn("the server answered 503; try again later", self.refuse("anna/tiny"))
         self.server.statuses = {}
-        self.assertIn("no such repository or revision", self.refuse("anna/nothing"))
-        self.assertIn("no such repository or revision", self.refuse("anna/tiny@v3"))
-        self.assertIn("no such file", self.refuse(self.server.url() + "/files/nothing.gguf"))
+        self.assertIn("no such model, revision or file", self.refuse("anna/nothing"))
+        self.assertIn("no such model, revision or file", self.refuse("anna/tiny@v3"))
+        self.assertIn("no such model, revision or file", self.refuse(self.server.url() + "/files/nothing.gguf"))
         self.server.repositories["anna/empty"] = {"README.md": b""}
         self.assertIn("got none of them", self.refuse("anna/empty"))
         self.assertEqual(self.listed(), [])
@@ -458,7 +458,7 @@ class Broken(PullCase):
         def shrink(listing):
             for entry in listing["siblings"]:
                 if entry["rfilename"] == "small.Q4_1.gguf":
-                    entry["size"] = 1 << 20
+                    entry["lfs"]["size"] = 1 << 20
 
         self.server.listing = shrink
         self.assertIn(f"expected {1 << 20} bytes, got more", self.refuse("anna/small-GGUF"))
