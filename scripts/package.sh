@@ -97,7 +97,7 @@ make_image() {
   make_tree /usr/local
   container=$("${tool[@]}" from scratch)
   root=$("${tool[@]}" mount "$container")
-  scripts/clean_debian.sh "$root"
+  scripts/clean_debian.sh "$root" --include=ca-certificates # Trusted by llamac pull.
   rm -rf "$root"/var/{cache/apt/archives,lib/apt/lists}/*
   cp -r "$work/tree/usr/local" "$root/usr"
   chroot "$root" useradd --create-home llamac
