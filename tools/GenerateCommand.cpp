@@ -293,7 +293,7 @@ absl::Status Generation::readRequest(absl::string_view line,
   const std::string where = absl::StrCat("line ", entry.line);
   LLAMAC_ASSIGN_OR_RETURN(
       const JsonDocument document,
-      parseJson(where, line, {.maxBytes = mostRequestBytes}));
+      parseJson(where, line, {.maxBytes = mostRequestBytes, .isLine = true}));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject object, JsonObject::root(document));
   if (object.has("id")) {
     const json &id = object.raw()["id"];

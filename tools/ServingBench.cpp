@@ -121,8 +121,9 @@ static absl::StatusOr<std::vector<Arrival>> readTrace(const std::string &path) {
     if (reader->line() && absl::StripAsciiWhitespace(line).empty())
       continue;
     const std::string where = absl::StrCat(path, ":", reader->number());
-    LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
-                            parseJson(where, line, {.maxBytes = mostBytes}));
+    LLAMAC_ASSIGN_OR_RETURN(
+        const JsonDocument document,
+        parseJson(where, line, {.maxBytes = mostBytes, .isLine = true}));
     LLAMAC_ASSIGN_OR_RETURN(const JsonObject object,
                             JsonObject::root(document));
     LLAMAC_ASSIGN_OR_RETURN(const auto seconds,

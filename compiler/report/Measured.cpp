@@ -45,7 +45,8 @@ membersOf(const JsonObject &object, std::initializer_list<const char *> texts,
 /// A line of llamac bench --kernels --json, which is at `place`.
 static absl::StatusOr<Json> workOf(const std::string &place,
                                    absl::string_view line) {
-  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document, parseJson(place, line));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
+                          parseJson(place, line, {.isLine = true}));
   LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
   LLAMAC_ASSIGN_OR_RETURN(Json work, membersOf(root, {"work"}, {}));
   LLAMAC_ASSIGN_OR_RETURN(const std::optional<JsonObject> limits,

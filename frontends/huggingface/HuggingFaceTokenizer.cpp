@@ -116,8 +116,7 @@ private:
   absl::Status problem(const json &near, absl::string_view field,
                        const absl::AlphaNum &expected,
                        const absl::AlphaNum &got) const {
-    return malformed(document.file(), document.offsetOf(near), field, expected,
-                     got);
+    return document.malformed(document.offsetOf(near), field, expected, got);
   }
   // Errors near `near` unless `holds`: a bad file, or what is not supported.
   void expect(bool holds, const json &near, absl::string_view field,
@@ -575,8 +574,7 @@ absl::Status HuggingFaceReader::readConfig(const NamedText &file) {
                           object.optionalBool("add_bos_token"));
   data.flags.addBos = addBos.value_or(data.flags.addBos);
   if (data.flags.addBos && !data.bosId)
-    return malformed(file.file, 0, "bos_token",
-                     "a token, as add_bos_token is set", "none");
+    return object.fail("bos_token", "a token, as add_bos_token is set", "none");
   return absl::OkStatus();
 }
 

@@ -25,13 +25,41 @@ namespace llamac {
 
 using nlohmann::json;
 
+/// Where the lines of `text` begin; empty for one line of a file.
+static std::vector<uint64_t> linesOf(absl::string_view text,
+                                     const JsonLimits &limits) {
+  std::vector<uint64_t> lines;
+  if (limits.isLine)
+    return lines;
+  lines.push_back(0);
+  for (size_t i = text.find('\n'); i != absl::string_view::npos;
+       i = text.find('\n', i + 1))
+    lines.push_back(i + 1);
+  return lines;
+}
+
+/// The error at byte `offset` of a file with these `lines`. Lines and columns
+/// count from 1.
+static absl::Status malformedAt(absl::string_view file,
+                                const std::vector<uint64_t> &lines,
+                                uint64_t offset, absl::string_view field,
+                                const absl::AlphaNum &expected,
+                                const absl::AlphaNum &got) {
+  if (lines.empty())
+    return malformed(file, offset + 1, field, expected, got);
+  const auto line = absl::c_upper_bound(lines, offset) - lines.begin();
+  return malformed(absl::StrCat(file, ":", line),
+                   offset - lines[static_cast<size_t>(line - 1)] + 1, field,
+                   expected, got);
+}
+
 // Checks size and nesting of `text` in one pass that knows only strings and
 // brackets.
 absl::Status checkJsonLimits(absl::string_view file, absl::string_view text,
                              const JsonLimits &limits) {
   if (text.size() > limits.maxBytes)
-    return malformed(
-        file, 0, "size",
+    return malformedAt(
+        file, linesOf("", limits), 0, "size",
         absl::StrCat("at most ", limits.maxBytes, " bytes of JSON"),
         text.size());
   int depth = 0;
@@ -47,9 +75,9 @@ absl::Status checkJsonLimits(absl::string_view file, absl::string_view text,
       inString = true;
     } else if (c == '[' || c == '{') {
       if (++depth > limits.maxDepth)
-        return malformed(file, i, "nesting",
-                         absl::StrCat("at most ", limits.maxDepth, " levels"),
-                         "more");
+        return malformedAt(file, linesOf(text, limits), i, "nesting",
+                           absl::StrCat("at most ", limits.maxDepth, " levels"),
+                           "more");
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -109,9 +137,9 @@ private:
 // Builds a tree; the path of open containers is a stack, never recursion.
 class TreeBuilder final : public nlohmann::json_sax<json> {
 public:
-  TreeBuilder(absl::string_view file, json &root,
+  TreeBuilder(const JsonDocument &document, json &root,
               absl::flat_hash_map<const void *, uint64_t> &offsets)
-      : file(file), root(root), offsets(offsets) {}
+      : document(document), root(root), offsets(offsets) {}
 
   absl::Status parse(absl::string_view text) {
     const char *begin = text.data();
@@ -162,7 +190,7 @@ private:
   // Records why the parser stops.
   bool fail(uint64_t offset, absl::string_view field,
             absl::string_view expected, absl::string_view got) {
-    status = malformed(file, offset, field, expected, got);
+    status = document.malformed(offset, field, expected, got);
     return false;
   }
 
@@ -194,7 +222,7 @@ private:
     return true;
   }
 
-  absl::string_view file;
+  const JsonDocument &document;
   json &root;
   absl::flat_hash_map<const void *, uint64_t> &offsets;
   // Read so far: up to the end of the current token, or one byte further.
@@ -212,7 +240,8 @@ absl::StatusOr<JsonDocument> parseJson(absl::string_view file,
   JsonDocument document;
   document.path = std::string(file);
   LLAMAC_RETURN_IF_ERROR(checkJsonLimits(file, text, limits));
-  TreeBuilder builder(file, document.value, document.offsets);
+  document.lines = linesOf(text, limits);
+  TreeBuilder builder(document, document.value, document.offsets);
   LLAMAC_RETURN_IF_ERROR(builder.parse(text));
   return document;
 }
@@ -222,10 +251,16 @@ uint64_t JsonDocument::offsetOf(const json &member) const {
   return found == offsets.end() ? 0 : found->second;
 }
 
+absl::Status JsonDocument::malformed(uint64_t offset, absl::string_view field,
+                                     const absl::AlphaNum &expected,
+                                     const absl::AlphaNum &got) const {
+  return malformedAt(path, lines, offset, field, expected, got);
+}
+
 absl::StatusOr<JsonObject> JsonObject::root(const JsonDocument &document) {
   if (!document.root().is_object())
-    return malformed(document.file(), 0, "root", "an object",
-                     document.root().type_name());
+    return document.malformed(0, "root", "an object",
+                              document.root().type_name());
   return JsonObject(document, document.root());
 }
 
@@ -244,8 +279,7 @@ absl::Status JsonObject::fail(absl::string_view key, absl::string_view expected,
       if (const uint64_t at = document->offsetOf(own);
           offset == 0 || at < offset)
         offset = at;
-  return withField(malformed(document->file(), offset, key, expected, got),
-                   key);
+  return withField(document->malformed(offset, key, expected, got), key);
 }
 
 absl::Status JsonObject::unsupported(absl::string_view key,

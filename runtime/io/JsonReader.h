@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -27,12 +28,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace llamac {
 
 struct JsonLimits {
   uint64_t maxBytes = uint64_t{4} << 20;
   int maxDepth = 64; ///< Depth of nested arrays and objects.
+  /// Whether the text is one line of a file, whose number is in its name.
+  bool isLine = false;
 };
 
 /// The gate alone, for other readers: size and nesting of `text` of `file`.
@@ -56,10 +60,17 @@ public:
   /// not a member.
   uint64_t offsetOf(const nlohmann::json &value) const;
 
+  /// The error `file:line:column: field: expected ..., got ...` at byte
+  /// `offset`.
+  absl::Status malformed(uint64_t offset, absl::string_view field,
+                         const absl::AlphaNum &expected,
+                         const absl::AlphaNum &got) const;
+
 private:
   friend absl::StatusOr<JsonDocument>
   parseJson(absl::string_view, absl::string_view, const JsonLimits &);
   std::string path;
+  std::vector<uint64_t> lines; ///< Where they begin; empty: it is one line.
   nlohmann::json value;
   // Members of objects are nodes of a map: their addresses last.
   absl::flat_hash_map<const void *, uint64_t> offsets;
@@ -98,7 +109,7 @@ public:
   /// A member that is an array of objects; empty when absent.
   absl::StatusOr<std::vector<JsonObject>> objects(absl::string_view key) const;
 
-  /// The error `file:offset: key: expected ..., got ...` at member `key`.
+  /// The error `file:line:column: key: expected ..., got ...` at member `key`.
   absl::Status fail(absl::string_view key, absl::string_view expected,
                     absl::string_view got) const;
   /// fail() for a value that is well-formed but not supported.

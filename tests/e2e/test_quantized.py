@@ -400,7 +400,7 @@ class Bad(support.TestCase):
                 say_beside(model, content, both=scheme is not None)
                 error = self.llamac("compile", model, "-q", "-o", self.path("bad.plan"), expect=code).stderr
                 self.assertEqual(len(error.splitlines()), 1, error)
-                self.assertRegex(error, r"hf_quant_config\.json:\d+: ")
+                self.assertRegex(error, r"hf_quant_config\.json:\d+:\d+: ")
                 self.assertIn(word, error)
 
     def test_weights_of_quantised_matrices_cannot_be_referenced(self):

@@ -119,7 +119,7 @@ TEST(ReadMeasured, RefusesOtherLinesByTheirPlace) {
            seconds + R"(, "bytes": 0, "operations": 0}]})";
   };
   const std::pair<std::string, const char *> lines[] = {
-      {"prefill 9 tok/s", ":0: "},
+      {"prefill 9 tok/s", ":1: "},
       {"[]", "root: expected"},
       {R"({"prefill_tok_s": 9})", "work: expected text, got nothing"},
       {R"({"work": "a"})", "kernels: expected those that bench --kernels"},

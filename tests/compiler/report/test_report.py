@@ -295,7 +295,7 @@ class SmallModel(ReportCase):
         with open(times, "w") as file:
             file.write('{"work": "nothing", "kernels": []}\n{"work": "less"}\n')
         result = self.llamac("inspect", model, "--html", page, "--measured", times, expect=support.BAD_FILE)
-        self.assertIn("times.json:2:0: kernels: expected those that bench --kernels measures", result.stderr)
+        self.assertIn("times.json:2:1: kernels: expected those that bench --kernels measures", result.stderr)
         for option in ("--measured", "--compare", "--compare-measured", "--cost-context"):
             result = self.llamac("inspect", model, option, "1", expect=support.USAGE)
             self.assertIn(f"{option}: expected --html", result.stderr)

@@ -128,26 +128,28 @@ static std::vector<BadText> badTexts() {
   };
   return {
       {"Empty", "", {"JSON"}},
-      {"CutOff", R"({"a": 1)", {":7: JSON", "well-formed"}},
+      {"CutOff", R"({"a": 1)", {":1:8: JSON", "well-formed"}},
       {"Comment", "{} // no", {"JSON"}},
-      {"TrailingComma", R"({"a": 1,})", {":8: JSON"}},
+      {"TrailingComma", R"({"a": 1,})", {":1:9: JSON"}},
       {"NotANumber", R"({"a": NaN})", {"JSON"}},
       {"ControlCharacter", "{\"a\": \"\x01\"}", {"JSON"}},
       {"InvalidUtf8", "{\"a\": \"\xc3\"}", {"JSON"}},
       {"LoneSurrogate", R"({"a": "\ud800"})", {"JSON"}},
       {"SixtyFiveLevels",
        repeat("[", 65) + repeat("]", 65),
-       {":64: nesting", "64"}},
+       {":1:65: nesting", "64"}},
       {"FiftyThousandArrays", repeat("[", 50000), {"nesting"}},
       {"FiftyThousandObjects", repeat("{\"a\":", 50000), {"nesting"}},
       {"TooLarge", std::string((4 << 20) + 1, ' '), {"size", "4194304"}},
-      {"DuplicateKey", R"({"a": 1, "a": 2})", {":9: a", "used once"}},
+      {"DuplicateKey", R"({"a": 1, "a": 2})", {":1:10: a", "used once"}},
       {"DuplicateKeyWithEscape",
        R"({"a": 1, "\u0061": 2})",
        {"a", "used once"}},
       {"DuplicateKeyInside",
        R"({"x": [{"b": {}, "b": 2}]})",
-       {":17: b", "used once"}},
+       {":1:18: b", "used once"}},
+      {"OnTheThirdLine", "{\n\"a\": 1,\n  \"a\": 2}", {":3:3: a"}},
+      {"NestedOnTheSecondLine", "[\n" + repeat("[", 64), {":2:64: nesting"}},
   };
 }
 

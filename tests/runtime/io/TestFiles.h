@@ -100,8 +100,8 @@ public:
 };
 
 /// Checks that `status` is an error of kind `exit` with one line of the form
-/// `file:offset: field: expected ..., got ...` that names `file` and has all of
-/// `pieces`.
+/// `file:offset: field: expected ..., got ...`, or of JSON
+/// `file:line:column: ...`, that names `file` and has all of `pieces`.
 inline void expectRefused(const absl::Status &status, ExitCode exit,
                           const std::string &file,
                           const std::vector<std::string> &pieces) {
@@ -111,7 +111,7 @@ inline void expectRefused(const absl::Status &status, ExitCode exit,
   EXPECT_EQ(exitCode(status), exit);
   ASSERT_TRUE(absl::StartsWith(message, absl::StrCat(file, ":")));
   EXPECT_THAT(message.substr(file.size()),
-              testing::MatchesRegex(":[0-9]+: .+: expected .+, got .+"));
+              testing::MatchesRegex(":[0-9:]+: .+: expected .+, got .+"));
   EXPECT_EQ(message.find('\n'), std::string::npos);
   EXPECT_LT(message.size() - file.size(), 1000U);
   for (const std::string &piece : pieces)

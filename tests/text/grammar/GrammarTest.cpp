@@ -324,7 +324,7 @@ TEST_F(GrammarTest, ErrorsAreOneLineAndNameWhatIsWrong) {
       {GrammarSource::Ebnf, "root ::= root", "no text matches it"},
       {GrammarSource::Ebnf, "", "grammar: "},
       {GrammarSource::JsonSchema, "{",
-       "JSON schema: schema:1: JSON: expected well-formed"},
+       "JSON schema: schema:1:2: JSON: expected well-formed"},
       {GrammarSource::JsonSchema, R"({"type":"thing"})",
        "JSON schema: #: type"},
       // Larger than XGrammar's numbers, which it would take for 2.

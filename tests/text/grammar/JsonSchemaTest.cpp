@@ -24,11 +24,11 @@ namespace {
 
 TEST(JsonSchemaTest, ErrorsNameThePlaceAndTheKeyword) {
   const std::pair<const char *, const char *> cases[] = {
-      {"", "schema:0: JSON: expected well-formed text"},
-      {"{", "schema:1: JSON: expected well-formed text"},
-      {"\"\xff\"", "schema:1: JSON: expected well-formed text"},
+      {"", "schema:1:1: JSON: expected well-formed text"},
+      {"{", "schema:1:2: JSON: expected well-formed text"},
+      {"\"\xff\"", "schema:1:2: JSON: expected well-formed text"},
       {"[]", "#: expected a schema, got array"},
-      {R"({"a":1,"a":2})", "schema:7: a: expected a key used"},
+      {R"({"a":1,"a":2})", "schema:1:8: a: expected a key used"},
       {R"({"not":{}})", "#: not is not supported"},
       {R"({"properties":{"x":{"contains":{}}}})",
        "#/properties/x: contains is not supported"},

@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
     RequestJson, RequestJsonRefuses,
     testing::Values(
         Wrong{R"({"temprature": 1})",
-              "request:1: temprature: expected a field of a request, got an "
+              "request:1:2: temprature: expected a field of a request, got an "
               "unknown one; did you mean temperature?"},
         Wrong{R"({"stream": false})", "stream: expected a field of a request"},
         Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
@@ -283,10 +283,10 @@ TEST(RequestPrompt, RefusesOthers) {
            Wrong{R"({"messages": "a"})", "messages: expected an array"},
            Wrong{R"({"messages": []})", "messages: expected at least one"},
            Wrong{R"({"messages": [{"role": "me", "content": "a"}]})",
-                 "messages[0]: request:15: role: expected one of system, "},
+                 "messages[0]: request:1:16: role: expected one of system, "},
            Wrong{R"({"messages": [{"role": "user", "content": "a"},
                                   {"role": "user"}]})",
-                 "messages[1]: request:83: content: expected a string or an "
+                 "messages[1]: request:2:36: content: expected a string or an "
                  "array of parts, got none"},
            Wrong{R"({"messages": [{"role": "user", "content": "a", "x": 1}]})",
                  "x: expected one of role, content"},
@@ -295,7 +295,7 @@ TEST(RequestPrompt, RefusesOthers) {
                  "tools: expected an array"},
            Wrong{R"({"messages": [{"role": "user", "content": "a"}],
                      "tools": [{"type": "function"}]})",
-                 "tools[0]: request:81: function: expected an object"},
+                 "tools[0]: request:2:33: function: expected an object"},
            Wrong{R"({"messages": [{"role": "user", "content": "a"}],
                      "chat_template_kwargs": {"other": 1}})",
                  "other: expected a variable of the model's template"},
