@@ -24,6 +24,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 
@@ -200,10 +201,13 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
     return errorAnswer(401, "key: expected one that the server knows, as "
                             "Authorization: Bearer KEY or X-Api-Key: KEY");
   if (!route)
-    return errorAnswer(404,
-                       absl::StrCat("path: expected one of the interface, "
-                                    "got ",
-                                    rawPathOf(targetOf(head)).substr(0, 200)));
+    return errorAnswer(
+        404, absl::StrCat("path: expected one of ",
+                          absl::StrJoin(routes(), ", ",
+                                        [](std::string *out, const Route &one) {
+                                          absl::StrAppend(out, one.path);
+                                        }),
+                          "; got ", rawPathOf(targetOf(head)).substr(0, 200)));
   const bool isRead = route->method == verb::get;
   if (head.method() != route->method &&
       !(isRead && head.method() == verb::head)) {

@@ -229,7 +229,10 @@ class Operation(serving.ServedTestCase):
         self.assertEqual(self.server.request("GET", "/v1/llamac/history?model=none")[0], 404)
 
     def test_paths_and_methods_that_are_not_there_are_said_to_be_so(self):
-        self.assertEqual(self.server.request("GET", "/v1/nothing")[0], 404)
+        status, _, body = self.server.request("GET", "/v1/nothing")
+        self.assertEqual(status, 404)
+        for text in (b"/v1/chat/completions, ", b"/tokenize, ", b"got /v1/nothing"):
+            self.assertIn(text, body)
         status, fields, _ = self.server.request("GET", CHAT)
         self.assertEqual((status, fields["Allow"]), (405, "POST"))
         status, fields, _ = self.server.request("DELETE", "/v1/models")
