@@ -148,8 +148,8 @@ static Task<void> drain(asio::io_context &context, HttpServer &server,
 /// a second signal. What waits for a client or an engine then ends by itself;
 /// a third signal ends the process.
 static void runUntil(Signal &ending, asio::io_context &context,
-                     HttpServer &server, Service &service,
-                     int64_t drainSeconds) {
+                     HttpServer &server, Service &service, int64_t drainSeconds,
+                     std::FILE *log) {
   std::signal(SIGPIPE, SIG_IGN);
   asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code &ended, int) {
@@ -167,6 +167,11 @@ static void runUntil(Signal &ending, asio::io_context &context,
       [&]() -> Task<void> {
         while (!co_await ending.wait()) {
         }
+        if (const size_t running = service.running(); running > 0)
+          absl::FPrintF(log,
+                        "ending: waits up to %d s for %d requests that run; "
+                        "Ctrl-C again ends at once\n",
+                        drainSeconds, running);
         co_await drain(context, server, service, drainSeconds);
         signals.cancel();
         signals.clear();
@@ -261,7 +266,7 @@ serveCommand(const ServeOptions &options,
       server->start(service.handler(), [&] { service.keepFigures(); }));
   absl::FPrintF(log, "listening on %s\n", server->url());
   std::fflush(log);
-  runUntil(ending, context, *server, service, options.drainSeconds);
+  runUntil(ending, context, *server, service, options.drainSeconds, log);
   return lost;
 }
 

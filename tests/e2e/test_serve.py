@@ -439,9 +439,10 @@ class Leaving(serving.ServedTestCase):
         stream.read(b"data: ")
         grammars = [Stream(server.port, LONG | {"ignore_eos": False, "regex": ".*" * 300 + tail}) for tail in "ab"]
         self.assertTrue(wait_for(lambda: server.metric("num_grammars_compiling") == len(grammars)))
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)
         self.assertTrue(wait_for(lambda: server.request("GET", "/health")[0] == 503))
-        server.process.send_signal(signal.SIGTERM)
+        self.assertRegex(server.stderr[-1], r"^ending: waits up to 300 s for \d+ requests that run; Ctrl-C again ends at once\n")
+        server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.process.wait(60), support.OK)
         self.assertNotIn(b"[DONE]", stream.read())
         for client in grammars:
