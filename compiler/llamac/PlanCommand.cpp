@@ -204,11 +204,16 @@ struct PlanCommand {
     LLAMAC_ASSIGN_OR_RETURN(const DryRun result, dryRun(models, device));
     if (asJson) {
       std::printf("%s\n", jsonText(toJson(models, result, device), 2).c_str());
-      return absl::OkStatus();
+    } else {
+      printMemory(options, result, device);
+      printDecode(options, result, device);
     }
-    printMemory(options, result, device);
-    printDecode(options, result, device);
-    return absl::OkStatus();
+    if (result.fits(device))
+      return absl::OkStatus();
+    return memoryError(absl::StrCat(
+        model, ": does not fit ", device.name, ": expected at most ",
+        formatBytes(device.memoryBytes), ", got ", formatBytes(result.total()),
+        "; ", result.advice));
   }
 
   /// Usage error where `drafting` could not draft for `of`, which may be

@@ -17,7 +17,7 @@ support.require("numpy", "gguf")
 
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf
-from support import LLAMAC, UNSUPPORTED, USAGE
+from support import LLAMAC, MEMORY, OK, UNSUPPORTED, USAGE
 
 SHAPES = os.path.join(support.ROOT, "tests", "compiler", "Inputs", "shapes")
 PAGE = 64
@@ -36,7 +36,10 @@ def parameters(dim, layers, heads, kv_heads, ffn, vocabulary):
 
 class Plan(support.TestCase):
     def plan(self, model, *options):
-        return json.loads(self.llamac("plan", model, "--json", *options).stdout)
+        result = support.run([LLAMAC, "plan", model, "--json", *map(str, options)])
+        found = json.loads(result.stdout)
+        self.assertEqual(result.returncode, OK if found["fits"] else MEMORY, result.stderr)
+        return found
 
     def test_bytes_are_those_of_the_shapes(self):
         for shape, sizes in (
@@ -208,7 +211,9 @@ class Plan(support.TestCase):
         self.assertEqual(found["memory"]["kv"], math.ceil(512 / PAGE) * PAGE * 16 * 2 * 8 * 64 * 2)
 
     def test_people_get_tables(self):
-        text = self.llamac("plan", config_of("llama-3.1-70b"), "--gpu", "h200").stdout
+        result = self.llamac("plan", config_of("llama-3.1-70b"), "--gpu", "h200", expect=MEMORY)
+        self.assertRegex(result.stderr, r"does not fit h200: expected at most 1.* GiB, got 1.* GiB; compile with -c ")
+        text = result.stdout
         self.assertRegex(text, r"(?m)^  weights +131\.4 GiB$")
         self.assertRegex(text, r"(?m)^does not fit, 11\.\d GiB missing; compile with -c \d+, --weights q8_0 or --ranks 2, which")
         self.assertNotRegex(text, r"(?m) $")
