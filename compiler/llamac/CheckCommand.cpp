@@ -51,7 +51,8 @@ struct CheckCommand {
       for (const CheckedStep &step : steps)
         std::printf("%-32s %10.2e %10.2e  %-7s %s\n", step.name.c_str(),
                     step.difference.nmse, step.difference.maximum,
-                    step.passed() ? "ok" : "WRONG", step.where.c_str());
+                    step.passed() ? "ok" : "WRONG",
+                    step.difference.nmse == 0 ? "-" : step.where.c_str());
     };
     printSteps("pass", report.passes);
     if (!report.kernels.empty())
@@ -60,10 +61,14 @@ struct CheckCommand {
       std::printf("\n");
       printSteps("target", report.targets);
     }
-    if (!report.culprit)
-      return;
-    for (const std::string &file : report.culprit->files)
-      std::printf("wrote %s\n", printable(file).c_str());
+    if (report.culprit)
+      for (const std::string &file : report.culprit->files)
+        std::printf("wrote %s\n", printable(file).c_str());
+    if (report.passed())
+      std::printf(
+          "\nok: %zu passes, %zu kernels and %zu targets agree with the "
+          "reference\n",
+          report.passes.size(), report.kernels.size(), report.targets.size());
   }
 
   /// One line for each kernel, of its worst launch.
