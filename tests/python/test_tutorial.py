@@ -99,6 +99,7 @@ class Tutorial(support.TestCase):
             run = subprocess.run(["bash", "-c", command], capture_output=True, timeout=300, check=False, **options)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
             got = run.stdout or run.stderr  # Where data goes to stdout, stderr is not shown.
+            got += "" if got.endswith("\n") or not got else "\n"
         self.assertIsNotNone(re.fullmatch(pattern(shown), got), f"expected\n{shown}\ngot\n{got}")
 
     @staticmethod
