@@ -132,7 +132,7 @@ std::optional<std::string> findPulled(absl::string_view name) {
   // The file may have been pulled by another of its names.
   const std::string file = std::exchange(asked->file, "");
   for (const std::string &other : pulledNames()) {
-    const std::string path = joinPath(*folder, other);
+    std::string path = joinPath(*folder, other);
     if (absl::StartsWith(other, asked->text() + ":") &&
         std::ranges::any_of(namesIn(path), [&](const std::string &gguf) {
           return meansGguf(file, gguf);
