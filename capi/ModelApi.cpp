@@ -57,7 +57,7 @@ loadModel(const char *path, const llamac_options *options) {
 static absl::StatusOr<const Tokenizer *> tokenizerOf(const Model &model) {
   if (!model.tokenizer())
     return usageError(absl::StrCat(
-        model.path(), ": the plan has no tokenizer; give and take tokens"));
+        model.name(), ": the plan has no tokenizer; give and take tokens"));
   return model.tokenizer();
 }
 

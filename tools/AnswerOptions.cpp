@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -70,15 +71,23 @@ FlagOfOption flagOf(const NamedOption<Request> &option) {
   return absl::StrSplit(option.flag, absl::MaxSplits(' ', 1));
 }
 
+std::string flagsOf(absl::string_view name) {
+  const auto options = requestOptions();
+  return flagOf(*std::ranges::find(options, name, &NamedOption<Request>::name))
+      .first;
+}
+
 /// `status`, where it is about a field of a request, with the option for it.
 static absl::Status aboutOption(const absl::Status &status) {
   const std::string field = fieldOf(status);
   absl::string_view message = status.message();
   for (const NamedOption<Request> &option : requestOptions())
     if (field == option.name && absl::ConsumePrefix(&message, field)) {
-      const auto [names, value] = flagOf(option);
-      return remade(status, status.code(),
-                    absl::StrCat(names.substr(names.rfind(',') + 1), message));
+      const std::string names = flagOf(option).first;
+      const std::string longNames = names.substr(names.find("--"));
+      return remade(
+          status, status.code(),
+          absl::StrCat(longNames.substr(0, longNames.find(',')), message));
     }
   return status;
 }
@@ -111,6 +120,25 @@ absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer) {
              : usageError(absl::StrCat(path,
                                        ": there is no tokenizer to make text "
                                        "with; ask for ids by --print-ids"));
+}
+
+absl::StatusOr<std::string> readInput(const std::string &path, std::FILE *in) {
+  const bool isNamed = path != "-";
+  std::FILE *const file = isNamed ? std::fopen(path.c_str(), "re") : in;
+  if (!file)
+    return systemError(errno, absl::StrCat(path, ": cannot be opened"),
+                       badFileError);
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (const size_t size = std::fread(piece.data(), 1, piece.size(), file))
+    text.append(piece.data(), size);
+  const int error = std::ferror(file) ? errno : 0;
+  if (isNamed)
+    std::fclose(file);
+  if (error != 0)
+    return systemError(error, absl::StrCat(path, ": cannot be read"),
+                       badFileError);
+  return text;
 }
 
 absl::Status writeOutput(std::FILE *out, absl::string_view text) {

@@ -13,6 +13,7 @@
 #include "text/request/RequestOptions.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include <cstdio>
@@ -25,6 +26,8 @@ namespace llamac {
 /// "-s,--seed" and "SEED" of the option with this flag.
 using FlagOfOption = std::pair<std::string, std::string>;
 FlagOfOption flagOf(const NamedOption<Request> &option);
+/// The names of the flag of the option that is called `name`.
+std::string flagsOf(absl::string_view name);
 
 /// The options of answers on the command line, for the commands that answer one
 /// prompt after the other.
@@ -55,6 +58,10 @@ compileGrammar(const AnswerOptions &options, absl::string_view path,
 /// Usage error where `tokenizer`, of the model at `path`, is null: its answers
 /// have no text.
 absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer);
+
+/// All of the file or pipe at `path`; of `in` for "-". Errors name the path and
+/// the system's reason, and are of the bad-file or the memory kind.
+absl::StatusOr<std::string> readInput(const std::string &path, std::FILE *in);
 
 /// Writes what answers are to `out`, at once. Memory error where it cannot.
 absl::Status writeOutput(std::FILE *out, absl::string_view text);

@@ -18,9 +18,11 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
+#include "tools/AnswerPrinter.h"
 #include "tools/ChatSettings.h"
 #include "tools/Conversation.h"
 #include "tools/LineInput.h"
+#include "tools/RunCommand.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -51,10 +53,14 @@ public:
        std::FILE *out, std::FILE *log)
       : model(model), options(options), format(std::move(format)),
         scheduler(std::move(scheduler)), settings(std::move(settings)),
-        out(out), log(log) {}
+        printer(out), log(log) {}
 
-  /// Answers what comes from `input`, which is a terminal or not.
-  absl::Status run(LineInput &input, bool isTerminal);
+  /// Answers what comes from `input`, which is a terminal or not. Gives the
+  /// signal that is to end the process, or 0.
+  absl::StatusOr<int> run(LineInput &input, bool isTerminal);
+
+  /// Beginnings of commands, with a space behind them where more follows.
+  static std::vector<std::string> completions();
 
 private:
   /// A word that begins a line with a slash.
@@ -69,7 +75,6 @@ private:
   absl::Status ask(std::string message);
   absl::Status answer();
   absl::StatusOr<Request> makeRequest() const;
-  absl::Status write(absl::string_view text);
   void say(absl::string_view line) const;
   void sayHowItEnded(StopReason reason) const;
 
@@ -88,8 +93,10 @@ private:
   std::unique_ptr<const ChatFormat> format;
   std::unique_ptr<Scheduler> scheduler;
   ChatSettings settings;
-  std::FILE *out, *log;
+  AnswerPrinter printer;
+  std::FILE *log;
   bool isTerminal = false;
+  int signal = 0; ///< Ends the process.
   bool isDone = false;
   Conversation conversation;
   std::optional<AnswerEnd> last; ///< How the last answer ended.
@@ -124,21 +131,6 @@ const Chat::Command Chat::commands[] = {
 /// Prints a line for people.
 void Chat::say(absl::string_view line) const {
   absl::FPrintF(log, "%s\n", printable(line));
-}
-
-/// Prints a part of an answer. A terminal gets no control characters.
-absl::Status Chat::write(absl::string_view text) {
-  std::string shown;
-  if (isTerminal) {
-    for (absl::string_view rest = text; !rest.empty();) {
-      const size_t plain = std::min(rest.find_first_of("\n\t"), rest.size());
-      absl::StrAppend(&shown, printable(rest.substr(0, plain)),
-                      rest.substr(plain, 1));
-      rest.remove_prefix(std::min(plain + 1, rest.size()));
-    }
-    text = shown;
-  }
-  return writeOutput(out, text);
 }
 
 /// The next message or command, of one line or several; none at the end.
@@ -186,14 +178,14 @@ std::optional<std::string> Chat::readMessage(LineInput &input) {
   }
 }
 
-absl::Status Chat::run(LineInput &input, bool atTerminal) {
+absl::StatusOr<int> Chat::run(LineInput &input, bool atTerminal) {
   isTerminal = atTerminal;
   if (options.chat.system)
     conversation.setSystem(options.chat.system);
   if (!options.load.empty())
     LLAMAC_RETURN_IF_ERROR(load(options.load));
   if (isTerminal && !options.quiet)
-    say(absl::StrCat(model.path(), ", context of ", model.context(),
+    say(absl::StrCat(model.name(), ", context of ", model.context(),
                      " tokens; /help lists the commands"));
   while (!isDone) {
     const std::optional<std::string> text = readMessage(input);
@@ -209,7 +201,7 @@ absl::Status Chat::run(LineInput &input, bool atTerminal) {
     if (!status.ok())
       say(absl::StrCat("error: ", status.message()));
   }
-  return absl::OkStatus();
+  return signal;
 }
 
 /// Executes a command, or asks the model.
@@ -286,14 +278,17 @@ absl::Status Chat::answer() {
   while (!end) {
     scheduler->step(isInterrupted);
     text += piece;
-    written.Update(write(std::exchange(piece, "")));
+    written.Update(printer.write(std::exchange(piece, "")));
     if (isInterrupted() || !written.ok())
       scheduler->cancel(id);
   }
-  written.Update(write("\n"));
+  written.Update(printer.write("\n"));
   LLAMAC_RETURN_IF_ERROR(written);
-  if (isInterrupted() && !(isTerminal && interrupts.signal() == SIGINT))
-    interrupts.endProcess();
+  if (isInterrupted() && !(isTerminal && interrupts.signal() == SIGINT)) {
+    signal = interrupts.signal();
+    isDone = true;
+    return absl::OkStatus();
+  }
   LLAMAC_RETURN_IF_ERROR(end->status);
   last = end;
   sayHowItEnded(end->reason);
@@ -329,6 +324,16 @@ void Chat::sayHowItEnded(StopReason reason) const {
 //===----------------------------------------------------------------------===//
 // Commands
 //===----------------------------------------------------------------------===//
+
+std::vector<std::string> Chat::completions() {
+  std::vector<std::string> lines;
+  for (const Command &command : commands)
+    lines.push_back(absl::StrCat(command.name, *command.argument ? " " : ""));
+  for (const NamedOption<Request> &option : requestOptions())
+    if (isOfChats(option))
+      lines.push_back(absl::StrCat("/set ", option.name, " "));
+  return lines;
+}
 
 absl::Status Chat::help(const std::string &) {
   for (const Command &command : commands)
@@ -432,14 +437,13 @@ absl::Status Chat::stats(const std::string &) {
     say("no answer yet");
     return absl::OkStatus();
   }
-  const double decode = last->seconds - last->firstTokenSeconds;
+  const double first = last->firstTokenSeconds;
   std::string line = absl::StrFormat(
-      "prompt %d tokens, %d of them cached; first token after %.2f s; answer "
-      "%d "
-      "tokens at %.1f tok/s",
-      last->promptTokens, last->cachedTokens, last->firstTokenSeconds,
+      "prompt %d tokens, %d of them cached; %sanswer %d tokens%s",
+      last->promptTokens, last->cachedTokens,
+      first > 0 ? absl::StrFormat("first token after %.2f s; ", first) : "",
       last->answerTokens,
-      decode > 0 ? static_cast<double>(last->answerTokens - 1) / decode : 0);
+      rateText(last->answerTokens - 1, last->seconds - first));
   if (settings.request().options.sampling.temperature > 0)
     absl::StrAppend(&line, "; seed ", last->seed);
   line += draftsText(last->draftTokens, last->acceptedTokens);
@@ -469,7 +473,7 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
                          std::FILE *out, std::FILE *log) {
   LLAMAC_ASSIGN_OR_RETURN(
       std::unique_ptr<const ChatFormat> format,
-      chatFormatOf(model->path(), model->tokenizer(), options.chat));
+      chatFormatOf(model->name(), model->tokenizer(), options.chat));
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                           Scheduler::create(model));
   Request request;
@@ -479,7 +483,7 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
   if (request.grammar) {
     LLAMAC_ASSIGN_OR_RETURN(
         request.options.sampling.grammar,
-        compileGrammar(options, model->path(), model->grammars()));
+        compileGrammar(options, model->name(), model->grammars()));
     LLAMAC_RETURN_IF_ERROR(prepareOptions(*scheduler, request));
   }
   const bool isTerminal = isatty(fileno(in)) && isatty(fileno(out));
@@ -494,13 +498,20 @@ absl::Status chatCommand(const std::shared_ptr<const Model> &model,
         printWarning(
             absl::StrCat(file.status().message(), "; the history is not kept"));
     }
-    LLAMAC_ASSIGN_OR_RETURN(input, editedLines(in, out, history));
+    LLAMAC_ASSIGN_OR_RETURN(input,
+                            editedLines(in, out, history, Chat::completions()));
   } else {
     input = plainLines(in);
   }
-  return Chat(*model, options, std::move(format), std::move(scheduler),
-              ChatSettings(std::move(request)), out, log)
-      .run(*input, isTerminal);
+  LLAMAC_ASSIGN_OR_RETURN(const int signal,
+                          Chat(*model, options, std::move(format),
+                               std::move(scheduler),
+                               ChatSettings(std::move(request)), out, log)
+                              .run(*input, isTerminal));
+  input.reset(); // The terminal is as it was.
+  if (signal != 0)
+    std::raise(signal);
+  return absl::OkStatus();
 }
 
 } // namespace llamac

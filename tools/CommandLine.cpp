@@ -8,31 +8,21 @@
 
 #include "tools/CommandLine.h"
 
-#include "runtime/base/FatalEvents.h"
 #include "runtime/base/Status.h"
-#include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/cpu/IsaLevel.h"
 #include "tools/ChatSettings.h"
 #include "tools/CommandTree.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <exception>
-#include <iostream>
-#include <new>
+#include <filesystem>
 
 namespace llamac {
 
@@ -74,7 +64,7 @@ static CLI::Validator shareOfOne() {
 static void addParallel(const OptionGroup &group, int64_t &parallel,
                         const std::string &what, int64_t count) {
   group
-      .add("--parallel", parallel, "N",
+      .add("--parallel,--max-num-seqs", parallel, "N",
            absl::StrCat(what, " that run at once (default: ", count,
                         "; on cuda as many as one step of decode takes)"))
       ->check(wholeNumber(1, mostTokens));
@@ -134,7 +124,7 @@ void addModelOptions(CLI::App &app, LoadOptions &options) {
 
 void addDraftOption(CLI::App &app, LoadOptions &options) {
   const OptionGroup group{app, "Execution"};
-  group.add("--draft", options.draft, "MODEL",
+  group.add("--draft,--model-draft", options.draft, "MODEL",
             "Smaller model of the same vocabulary, or EAGLE-3 head of this "
             "one, which drafts answers to verify (see --speculative)");
 }
@@ -156,7 +146,8 @@ void printLoaded(const Model &model) {
                 "loaded %s on %s, %s: context %d, %d sequences; plan %.2f s, "
                 "device %.2f s, kernels %.2f s, memory %.2f s, weights %.2f s, "
                 "tokenizer %.2f s\n",
-                printable(model.path()), printable(model.loaded().describe()),
+                printable(model.planReader()->path()),
+                printable(model.loaded().describe()),
                 printable(model.code().isa()), model.context(),
                 model.plan().kv->maxSequences, times.plan, times.device,
                 times.kernels, times.memory, times.weights, times.tokenizer);
@@ -164,9 +155,10 @@ void printLoaded(const Model &model) {
 
 static void addChatTemplateOptions(CLI::App &app, ChatOptions &options) {
   const OptionGroup group{app, "Prompt"};
-  group.add("--system", options.system, "TEXT",
+  group.add("--system,--system-prompt", options.system, "TEXT",
             "System message that the conversation begins with");
-  group.add("--chat-template", options.templateFile, "FILE",
+  group.add("--chat-template,--chat-template-file", options.templateFile,
+            "FILE",
             "Write messages by this template in place of the model's "
             "(docs/chat-templates.md)");
 }
@@ -314,6 +306,26 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   addChatTemplateOptions(app, options.chat);
   for (const char *name : {"--system", "--chat-template"})
     app.get_option(name)->excludes(raw)->excludes(tokens);
+  CLI::Option *file =
+      prompt
+          .add("-f,--file", options.file, "FILE",
+               "File with the prompt, without its last line feed; -: stdin")
+          ->excludes(text)
+          ->excludes(tokens);
+  prompt
+      .add("PROMPT", options.prompt, "PROMPT", "Prompt as text, as -p has it")
+      ->excludes(text)
+      ->excludes(tokens)
+      ->excludes(file)
+      ->check({[](const std::string &argument) {
+                 std::error_code error;
+                 return std::filesystem::exists(argument, error)
+                            ? absl::StrCat("unexpected argument ", argument,
+                                           ", which is no text but a file; -f "
+                                           "reads a prompt from one")
+                            : "";
+               },
+               ""});
   prompt.addFlag("--special", options.special,
                  "Read names of special tokens in a --raw text as those "
                  "tokens; in a message they always are");
@@ -465,7 +477,7 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
           "File of the prefix cache: read if it exists, and written at the end")
       ->excludes(app.get_option("--no-prefix-cache"));
   generation
-      .addDefault("-n,--predict", options.maxTokens, "N",
+      .addDefault(flagsOf("max_tokens"), options.maxTokens, "N",
                   "Most tokens of an answer whose request has no max_tokens; "
                   "-1: until the context is full")
       ->check(wholeNumber(-1, mostTokens));
@@ -475,6 +487,8 @@ void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
                    "Write ids only; for plans without a tokenizer");
   printing.addFlag("--json", options.json,
                    "Print the summary as one JSON object");
+  printing.addFlag("--strict", options.strict,
+                   "End with exit code 2 where a request is wrong");
   printing.addFlag("-q,--quiet", options.quiet,
                    "Print no progress and no summary");
 }
@@ -488,9 +502,9 @@ void addServeOptions(CLI::App &app, ServeOptions &options) {
       .addDefault("--port", options.port, "N",
                   "Port to listen on; 0: any free port")
       ->check(wholeNumber(0, UINT16_MAX));
-  network.add("--tls-cert", options.certificate, "FILE",
-              "Serve HTTPS with this certificate, in PEM");
-  network.add("--tls-key", options.key, "FILE",
+  network.add("--tls-cert,--ssl-cert-file,--ssl-certfile", options.certificate,
+              "FILE", "Serve HTTPS with this certificate, in PEM");
+  network.add("--tls-key,--ssl-key-file,--ssl-keyfile", options.key, "FILE",
               "Private key of the certificate, in PEM");
   network.addRepeated("--cors", options.origins, "ORIGIN",
                       "Allow requests from pages of this origin; *: of any");
@@ -517,8 +531,8 @@ void addServeOptions(CLI::App &app, ServeOptions &options) {
            "File of the prefix cache, which is kept for the next start; for "
            "one model only")
       ->excludes(app.get_option("--no-prefix-cache"));
-  serving.add("--chat-template", options.chatTemplate, "FILE",
-              "Chat template to use in place of the model's own");
+  serving.add("--chat-template,--chat-template-file", options.chatTemplate,
+              "FILE", "Chat template to use in place of the model's own");
   serving.addDefault("--access-log", options.accessLog, "FILE",
                      "File to write a line of JSON to for each request; -: "
                      "stderr, \"\": none");
@@ -542,7 +556,8 @@ void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
 
 void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
   const OptionGroup group{app};
-  group.add("FILE", options.file, "FILE", "A text file")->required();
+  group.add("FILE,-f,--file", options.file, "FILE", "A text; -: stdin")
+      ->required();
   group.addDefault("--window", options.window, "N", "Tokens of a window");
   group.addFlag("--json", options.json, "Print one JSON object");
 }
@@ -563,215 +578,6 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
             "Write all entries to FILE, for other machines");
   group.add("--import", options.importFrom, "FILE",
             "Read entries from a file that --export wrote");
-}
-
-//===----------------------------------------------------------------------===//
-// Help
-//===----------------------------------------------------------------------===//
-
-/// `name` and, in a second column, `text`, wrapped at 80 columns.
-static std::string helpRow(const std::string &name, absl::string_view text) {
-  constexpr size_t first = 26, width = 80;
-  std::string row = absl::StrCat("  ", name);
-  size_t column = row.size();
-  if (column + 2 > first) {
-    row += '\n';
-    column = 0;
-  }
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (column > first && column + 1 + word.size() >= width) {
-      row += '\n';
-      column = 0;
-    }
-    const size_t space = column < first ? first - column : 1;
-    absl::StrAppend(&row, std::string(space, ' '), word);
-    column += space + word.size();
-  }
-  return row + "\n";
-}
-
-namespace {
-
-class HelpFormatter final : public CLI::Formatter {
-public:
-  std::string make_option(const CLI::Option *option,
-                          bool isPositional) const override {
-    const OptionEntry entry = describeOption(*option);
-    std::string name = absl::StrJoin(entry.names, ", ");
-    if (!isPositional && !entry.isFlag())
-      absl::StrAppend(&name, " ", entry.type);
-    return helpRow(name, entry.text);
-  }
-  std::string
-  make_group(std::string heading, bool isPositional,
-             std::vector<const CLI::Option *> options) const override {
-    return heading == unlistedHeading
-               ? ""
-               : CLI::Formatter::make_group(std::move(heading), isPositional,
-                                            std::move(options));
-  }
-  std::string make_subcommand(const CLI::App *verb) const override {
-    return helpRow(verb->get_name(), verb->get_description());
-  }
-  std::string make_help(const CLI::App *app, std::string name,
-                        CLI::AppFormatMode mode) const override {
-    // An empty line between parts, and never two.
-    return absl::StrReplaceAll(
-        CLI::Formatter::make_help(app, std::move(name), mode),
-        {{"\nUsage:", "\n\nUsage:"}, {"\n\n\n", "\n\n"}});
-  }
-};
-
-} // namespace
-
-void formatHelp(CLI::App &app) {
-  auto formatter = std::make_shared<HelpFormatter>();
-  formatter->label("Positionals", "Arguments");
-  formatter->label("SUBCOMMAND", "VERB");
-  app.formatter(formatter);
-  app.set_help_flag("-h,--help", "Print this help");
-}
-
-//===----------------------------------------------------------------------===//
-// Parsing
-//===----------------------------------------------------------------------===//
-
-static std::vector<std::string> namesOfVerbs(const CLI::App &verb) {
-  std::vector<std::string> names;
-  for (const CLI::App *known : verb.get_subcommands({}))
-    names.push_back(known->get_name());
-  return names;
-}
-
-/// The error for an argument that nothing takes, which `verb` ends at.
-static std::string describeExtra(const CLI::App &verb,
-                                 const std::string &argument) {
-  std::vector<std::string> names;
-  if (!absl::StartsWith(argument, "-")) {
-    names = namesOfVerbs(verb);
-    std::optional<std::string> taken; // The verb's positional argument.
-    for (const CLI::Option *known : verb.get_options())
-      if (known->get_positional() && !known->empty())
-        taken = known->results().front();
-    // llamac-run takes a mistyped verb for a plan.
-    const std::string mistyped = taken.value_or(argument);
-    const std::string meant = suggestion(mistyped, names);
-    if (taken && (names.empty() || meant.empty()))
-      return absl::StrCat("unexpected argument ", argument);
-    return absl::StrCat("unknown verb ", mistyped, meant);
-  }
-  for (const CLI::Option *known : verb.get_options())
-    for (const std::string &name : known->get_lnames())
-      names.push_back("--" + name);
-  const std::string flag = argument.substr(0, argument.find('='));
-  return absl::StrCat("unknown option ", flag, suggestion(flag, names));
-}
-
-/// The parser's message about `verb` as ours are: what, expected, got.
-static std::string describeParseError(const CLI::App &verb,
-                                      const CLI::ParseError &error) {
-  std::string text = absl::StrReplaceAll(error.what(), {{"{false}", ""}});
-  auto partsOf = [&text](absl::string_view separator) {
-    return std::pair<std::string, std::string>(
-        absl::StrSplit(text, absl::MaxSplits(separator, 1)));
-  };
-  if (text == "A subcommand is required")
-    return absl::StrCat("expected a verb: ",
-                        absl::StrJoin(namesOfVerbs(verb), ", "), "; got none");
-  if (absl::EndsWith(text, " is required"))
-    return absl::StrCat("expected ", partsOf(" is required").first,
-                        ", got none");
-  if (absl::EndsWith(text, " missing")) // "--prompt: 1 required TEXT missing"
-    return absl::StrCat(
-        partsOf(": 1 required ").first, ": expected ",
-        absl::StripSuffix(partsOf(": 1 required ").second, " missing"),
-        ", got none");
-  if (absl::StartsWith(text, "Could not convert: ")) {
-    const auto [name, value] = partsOf(" = ");
-    return absl::StrCat(absl::StripPrefix(name, "Could not convert: "),
-                        ": expected a number, got ", value);
-  }
-  if (absl::StrContains(text, " not in {")) { // "--to: x not in {a,b}"
-    const auto [name, rest] = partsOf(": ");
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(rest, absl::MaxSplits(" not in ", 1));
-    return absl::StrCat(name, ": expected one of ", parts.second, ", got ",
-                        parts.first);
-  }
-  if (absl::StrContains(text, " requires "))
-    return absl::StrCat(partsOf(" requires ").first, ": expected ",
-                        partsOf(" requires ").second, " as well");
-  if (absl::StrContains(text, " excludes "))
-    return absl::StrCat(partsOf(" excludes ").first, ": expected no ",
-                        partsOf(" excludes ").second, " beside it");
-  return text;
-}
-
-/// A message about what is wrong with the command line of `app`.
-static std::string describeError(const CLI::App &app,
-                                 const CLI::ParseError &error, int argc,
-                                 char **argv) {
-  const CLI::App *verb = &app;
-  std::string name = app.get_name();
-  while (!verb->get_subcommands().empty()) {
-    verb = verb->get_subcommands().front();
-    absl::StrAppend(&name, " ", verb->get_name());
-  }
-  // The parser gives all at once, and reversed. Of arguments that are alike it
-  // takes the first ones.
-  std::vector<std::string> extras = app.remaining(/*recurse=*/true);
-  std::optional<std::string> first;
-  for (int i = argc - 1; i > 0; --i)
-    if (const auto extra = std::ranges::find(extras, argv[i]);
-        extra != extras.end()) {
-      first = *extra;
-      extras.erase(extra);
-    }
-  return absl::StrCat(first ? describeExtra(*verb, *first)
-                            : describeParseError(*verb, error),
-                      "; see ", name, " --help");
-}
-
-std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
-  try {
-    app.parse(argc, argv);
-    return std::nullopt;
-  } catch (const CLI::ParseError &error) {
-    // Help and version end well and go to stdout.
-    if (error.get_exit_code() != 0)
-      return finishTool(app.get_name(),
-                        usageError(describeError(app, error, argc, argv)));
-    app.exit(error, std::cout, std::cerr);
-    return finishTool(app.get_name(), absl::OkStatus());
-  }
-}
-
-int runTool(const char *tool, absl::FunctionRef<int()> body) {
-  claimStandardStreams();
-  installFatalHandlers(tool);
-  try {
-    return body();
-  } catch (const std::bad_alloc &) {
-    endOutOfMemory();
-  } catch (const std::exception &error) {
-    return finishTool(tool, internalError(error.what()));
-  }
-}
-
-int finishTool(absl::string_view tool, const absl::Status &status) {
-  absl::Status outcome = status;
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  if (outcome.ok() && (!flushed || std::ferror(stdout)))
-    outcome = memoryError(
-        absl::StrCat("stdout: cannot be written",
-                     errno ? absl::StrCat(": ", std::strerror(errno)) : ""));
-  if (outcome.ok())
-    return 0;
-  absl::FPrintF(
-      stderr, "%s: error: %s\n", tool,
-      printable(absl::StrReplaceAll(outcome.message(), {{"\n", " "}})));
-  return static_cast<int>(exitCode(outcome));
 }
 
 } // namespace llamac

@@ -59,6 +59,17 @@ struct OptionGroup {
   }
 };
 
+/// Adds the argument that names a model or, by the name PLAN, a plan, once or
+/// more often; other programs have it as an option.
+template <typename Value>
+CLI::Option *addModelArgument(CLI::App &app, Value &value,
+                              const std::string &text,
+                              const std::string &name = "MODEL") {
+  return OptionGroup{app, "Model"}
+      .add(name + ",-m,--model", value, name, text)
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+}
+
 /// Tokens that a context may be asked to hold.
 inline constexpr int64_t mostTokens = int64_t{1} << 20;
 

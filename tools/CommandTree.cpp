@@ -18,11 +18,19 @@
 
 namespace llamac {
 
+/// "a,b,c" of "a, b or c".
+static std::string commaSeparated(absl::string_view list) {
+  return absl::StrReplaceAll(list, {{", ", ","}, {" or ", ","}});
+}
+
+CLI::Validator knownValues(absl::string_view list) {
+  return CLI::IsMember(
+      std::vector<std::string>(absl::StrSplit(commaSeparated(list), ',')));
+}
+
 CLI::Validator suggestedValues(absl::string_view list) {
   return {[](const std::string &) { return std::string(); },
-          absl::StrCat("{",
-                       absl::StrReplaceAll(list, {{", ", ","}, {" or ", ","}}),
-                       "}")};
+          absl::StrCat("{", commaSeparated(list), "}")};
 }
 
 bool OptionEntry::takesFiles() const {
@@ -30,21 +38,23 @@ bool OptionEntry::takesFiles() const {
                             type) != 0;
 }
 
-OptionEntry describeOption(const CLI::Option &option) {
+OptionEntry describeOption(const CLI::Option &option, bool asArgument) {
   OptionEntry entry;
-  if (option.get_positional())
-    entry.names.push_back(option.get_single_name());
-  // Negated flags are "no-verify{false}".
-  for (const std::string &name : option.get_snames())
-    entry.names.push_back("-" + name.substr(0, name.find('{')));
-  for (const std::string &name : option.get_lnames())
-    entry.names.push_back("--" + name.substr(0, name.find('{')));
+  if (asArgument) {
+    entry.names.push_back(option.get_name(/*positional=*/true));
+  } else {
+    // Negated flags are "no-verify{false}".
+    for (const std::string &name : option.get_snames())
+      entry.names.push_back("-" + name.substr(0, name.find('{')));
+    for (const std::string &name : option.get_lnames())
+      entry.names.push_back("--" + name.substr(0, name.find('{')));
+  }
 
   if (option.get_type_size() != 0) {
     // Behind a colon stands what a check says of itself: "FORMAT:{a,b}".
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(option.get_type_name(), absl::MaxSplits(':', 1));
-    entry.type = option.get_positional() ? entry.names.front() : parts.first;
+    entry.type = asArgument ? entry.names.front() : parts.first;
     absl::string_view values = parts.second;
     if (absl::ConsumePrefix(&values, "{") && absl::ConsumeSuffix(&values, "}"))
       entry.values = absl::StrSplit(values, ',');
@@ -72,9 +82,12 @@ VerbEntry describeVerb(const CLI::App &app) {
   entry.text = app.get_description();
   entry.heading = app.get_group();
   entry.footer = app.get_footer();
-  for (const CLI::Option *option : app.get_options())
-    (option->get_positional() ? entry.arguments : entry.options)
-        .push_back(describeOption(*option));
+  for (const CLI::Option *option : app.get_options()) {
+    if (option->get_positional())
+      entry.arguments.push_back(describeOption(*option, /*asArgument=*/true));
+    if (option->nonpositional())
+      entry.options.push_back(describeOption(*option, /*asArgument=*/false));
+  }
   for (const CLI::App *verb : app.get_subcommands({}))
     entry.verbs.push_back(describeVerb(*verb));
   return entry;

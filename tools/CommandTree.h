@@ -27,8 +27,11 @@ namespace llamac {
 /// have no name in CLI11's messages.
 inline constexpr const char *unlistedHeading = "unlisted";
 
-/// Takes anything, and shows the values of `list`, "a, b or c", to completion,
-/// as CLI::IsMember does: for options whose values are checked elsewhere.
+/// Takes the values of `list`, "a, b or c", alone.
+CLI::Validator knownValues(absl::string_view list);
+
+/// Takes anything, and shows the values of `list` to completion, as
+/// knownValues() does: for options whose values are checked elsewhere.
 CLI::Validator suggestedValues(absl::string_view list);
 
 /// An option, or an argument without a name on the command line.
@@ -59,7 +62,8 @@ struct VerbEntry {
   std::vector<VerbEntry> verbs;
 };
 
-OptionEntry describeOption(const CLI::Option &option);
+/// An argument may be an option as well: described `asArgument` or not.
+OptionEntry describeOption(const CLI::Option &option, bool asArgument);
 VerbEntry describeVerb(const CLI::App &app);
 
 /// Calls `visit` for `tool` and every verb below it, with the words that lead

@@ -87,7 +87,7 @@ public:
   Generation(const Model &model, const GenerateCommandOptions &options,
              std::FILE *out, std::FILE *log)
       : model(model), options(options), out(out), log(log),
-        chat(chatFormatOf(model.path(), model.tokenizer(), {})),
+        chat(chatFormatOf(model.name(), model.tokenizer(), {})),
         progress(options.quiet) {}
 
   absl::Status run(const std::shared_ptr<const Model> &shared);
@@ -490,13 +490,15 @@ void Generation::summarize(double seconds, bool isInterrupted) {
     absl::FPrintF(log,
                   "%d answers, %d errors, %d requests answered before; prompts "
                   "%d tokens, %d of them cached%s; answers %d tokens in "
-                  "%.2f s, %.1f tok/s; %d preemptions%s\n",
+                  "%.2f s%s; %d preemptions%s\n",
                   summary.answers, summary.errors, summary.skipped,
                   summary.promptTokens, summary.cachedTokens,
                   options.scheduler.prefixFile.empty()
                       ? ""
                       : absl::StrCat(", ", loaded, " brought from the file"),
-                  summary.answerTokens, seconds, rate, preemptions,
+                  summary.answerTokens, seconds,
+                  rate > 0 ? absl::StrFormat(", %.1f tok/s", rate) : "",
+                  preemptions,
                   draftsText(counts.draftTokens, counts.acceptedTokens()));
   if (isInterrupted)
     absl::FPrintF(log, "interrupted after %d answers; %s\n", summary.answers,
@@ -537,6 +539,10 @@ absl::Status Generation::run(const std::shared_ptr<const Model> &shared) {
   summarize(seconds, interrupts.signal() != 0);
   if (saved.ok() && interrupts.signal() != 0)
     interrupts.endProcess();
+  if (saved.ok() && options.strict && summary.errors > 0)
+    return usageError(absl::StrCat(
+        options.prompts, ": expected requests that can be answered, got ",
+        summary.errors, " that cannot; their answers say why"));
   return saved;
 }
 
@@ -545,7 +551,7 @@ absl::Status generateCommand(const std::shared_ptr<const Model> &model,
                              std::FILE *out, std::FILE *log) {
   LLAMAC_RETURN_IF_ERROR(checkGenerate(options));
   if (!options.printIds)
-    LLAMAC_RETURN_IF_ERROR(checkHasText(model->path(), model->tokenizer()));
+    LLAMAC_RETURN_IF_ERROR(checkHasText(model->name(), model->tokenizer()));
   return Generation(*model, options, out, log).run(model);
 }
 

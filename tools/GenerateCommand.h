@@ -31,6 +31,7 @@ struct GenerateCommandOptions {
   bool printIds = false; ///< Answers have no text.
   bool json = false;     ///< The summary is JSON, on stdout.
   bool quiet = false;    ///< No progress and no summary.
+  bool strict = false;   ///< A wrong request is an error in the end.
 };
 
 /// Has a model loaded for as many sequences as run at once, which share pages.
@@ -49,8 +50,8 @@ absl::Status checkGenerate(const GenerateCommandOptions &options);
 ///
 /// `out` gets answers or a summary where they go to stdout, `log` the summary
 /// for people. Errors: usage for options that do not go together, text without
-/// a tokenizer, or an output that is not one of this command; those of the
-/// files and of the device.
+/// a tokenizer, an output that is not one of this command, or a wrong request
+/// where `strict` is set; those of the files and of the device.
 absl::Status generateCommand(const std::shared_ptr<const Model> &model,
                              const GenerateCommandOptions &options,
                              std::FILE *out, std::FILE *log);

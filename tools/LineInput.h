@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace llamac {
 
@@ -41,12 +42,16 @@ public:
 std::unique_ptr<LineInput> plainLines(std::FILE *in);
 
 /// Lines that are typed and edited at the terminal `in`, shown at `out`, by
-/// libedit, whose settings are in ~/.editrc. What is remembered is read from
-/// and written to the file `history`, which its owner alone may read; empty: it
-/// ends with the process. Errors: those of opening the terminal; a history that
-/// cannot be kept is a warning.
+/// libedit, whose settings are in ~/.editrc. What is pasted is a part of one
+/// line, line feeds and all, where the terminal marks it. Tab completes the
+/// beginnings of `completions`, word by word. While no line is edited, what is
+/// typed is not shown, and kept for the next line. What is remembered is read
+/// from and written to the file `history`, which its owner alone may read;
+/// empty: it ends with the process. Errors: those of opening the terminal; a
+/// history that cannot be kept is a warning.
 absl::StatusOr<std::unique_ptr<LineInput>>
-editedLines(std::FILE *in, std::FILE *out, const std::string &history);
+editedLines(std::FILE *in, std::FILE *out, const std::string &history,
+            std::vector<std::string> completions);
 
 /// File llamac/`name` of XDG_STATE_HOME, or of ~/.local/state, in a folder that
 /// is made for the user alone. Usage error when the environment names neither,

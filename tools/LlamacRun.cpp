@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// llamac-run PLAN -p TEXT            completes a prompt
+// llamac-run PLAN TEXT               answers or completes a prompt
 // llamac-run chat PLAN               talks with it
 // llamac-run bench PLAN              measures it
 // llamac-run generate PLAN ...       answers a file of requests
@@ -60,7 +60,7 @@ static void addCommand(CLI::App &app, Invocation &invocation, const char *name,
                        Options &options) {
   CLI::App *command = app.add_subcommand(name, description);
   const auto takes = [&](auto &plans) {
-    command->add_option("PLAN", plans, "A compiled plan")->required();
+    addModelArgument(*command, plans, "A compiled plan", "PLAN")->required();
   };
   if constexpr (requires { options.models; })
     takes(options.models);
@@ -147,7 +147,7 @@ static int llamacRun(int argc, char **argv, RankWorld *ranks) {
   CLI::App app("Runs a plan that llamac compiled.", "llamac-run");
   formatHelp(app);
   app.require_subcommand(0, 1);
-  app.add_option("PLAN", invocation.plan, "A compiled plan");
+  addModelArgument(app, invocation.plan, "A compiled plan", "PLAN");
   addRunOptions(app, invocation.run);
   addModelOptions(app, invocation.model);
   addDraftOption(app, invocation.model);
@@ -169,7 +169,7 @@ static int llamacRun(int argc, char **argv, RankWorld *ranks) {
   absl::Status status;
   addToolVerbs(app, {.name = "llamac-run"}, status);
   app.footer("Examples:\n"
-             "  llamac-run model.plan -p \"The capital of France is\" -n 24\n"
+             "  llamac-run model.plan \"How many days are in a week?\"\n"
              "  llamac-run chat model.plan\n"
              "  llamac-run bench model.plan --prompt-tokens 512");
 

@@ -9,7 +9,7 @@
 #include "tools/PerplexityCommand.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/io/MappedFile.h"
+#include "tools/AnswerOptions.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -90,11 +90,11 @@ absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
                                std::FILE *out) {
   if (!model->tokenizer())
     return usageError(absl::StrCat(
-        model->path(), ": the plan has no tokenizer to read a text with"));
-  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
-                          MappedFile::open(options.file));
+        model->name(), ": the plan has no tokenizer to read a text with"));
+  LLAMAC_ASSIGN_OR_RETURN(const std::string text,
+                          readInput(options.file, stdin));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                          model->tokenizer()->encode(file->text()));
+                          model->tokenizer()->encode(text));
   const schema::TokenizerT &tokenizer = *model->plan().tokenizer;
   const int32_t bos = tokenizer.addBos ? tokenizer.bos : -1;
   const int64_t window = std::min(options.window, model->context());

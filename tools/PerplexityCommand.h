@@ -17,7 +17,7 @@
 namespace llamac {
 
 struct PerplexityOptions {
-  std::string file;     ///< A text.
+  std::string file;     ///< A text, "-": of stdin.
   int64_t window = 512; ///< Tokens of a window; at most the plan's context.
   bool json = false;
 };
@@ -38,7 +38,7 @@ absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
                                             absl::Span<const int32_t> tokens,
                                             int64_t window, int32_t bos);
 
-/// Prints the perplexity of a text file to `out`.
+/// Prints the perplexity of a text to `out`.
 absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
                                const PerplexityOptions &options,
                                std::FILE *out);

@@ -9,12 +9,13 @@
 #include "tools/RunCommand.h"
 
 #include "runtime/base/FieldError.h"
+#include "runtime/base/Interrupts.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
-#include "runtime/io/MappedFile.h"
 #include "text/request/RequestJson.h"
+#include "tools/AnswerPrinter.h"
 #include "tools/Conversation.h"
 
 #include "absl/strings/escaping.h"
@@ -25,7 +26,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -45,17 +45,18 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
 }
 
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
-  if (options.prompt.has_value() == options.tokens.has_value())
-    return usageError(absl::StrCat("prompt: expected -p TEXT or --tokens IDS, "
-                                   "got ",
-                                   options.prompt ? "both" : "neither"));
+  if (const int given = options.prompt.has_value() + options.file.has_value() +
+                        options.tokens.has_value();
+      given != 1)
+    return usageError(absl::StrCat(
+        "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got ",
+        given == 0 ? "none; the verb chat asks for messages" : "several"));
   if (options.tokens)
     LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
-  if (options.prompt == "-") {
-    options.prompt->clear();
-    std::array<char, 1 << 16> piece;
-    while (const size_t size = std::fread(piece.data(), 1, piece.size(), in))
-      options.prompt->append(piece.data(), size);
+  if (options.prompt == "-")
+    options.file = "-";
+  if (options.file) {
+    LLAMAC_ASSIGN_OR_RETURN(options.prompt, readInput(*options.file, in));
     if (absl::EndsWith(*options.prompt, "\n"))
       options.prompt->pop_back();
   }
@@ -69,8 +70,15 @@ static double rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+std::string rateText(int64_t count, double seconds) {
+  return count > 0 && seconds > 0
+             ? absl::StrFormat(" at %.1f tok/s", rate(count, seconds))
+             : "";
+}
+
+/// 0 where no token came.
 static double decodeSeconds(const AnswerEnd &end) {
-  return end.seconds - end.firstTokenSeconds;
+  return end.firstTokenSeconds > 0 ? end.seconds - end.firstTokenSeconds : 0;
 }
 
 /// Steps of one token after the prompt; a stop id took one, too.
@@ -84,16 +92,18 @@ static int64_t decodeSteps(const AnswerPart &answer) {
 static void printTimes(double loadSeconds, const AnswerPart &answer,
                        std::FILE *log) {
   const AnswerEnd &end = *answer.end;
-  absl::FPrintF(log,
-                "load %.2f s, prompt %d tokens at %.1f tok/s, time to first "
-                "token %.2f s, decode %d tokens at %.1f tok/s, stopped by "
-                "%s%s\n",
-                loadSeconds, end.promptTokens,
-                rate(end.promptTokens, end.firstTokenSeconds),
-                loadSeconds + end.firstTokenSeconds, decodeSteps(answer),
-                rate(decodeSteps(answer), decodeSeconds(end)),
-                stopReasonName(end.reason),
-                draftsText(end.draftTokens, end.acceptedTokens));
+  const double first = end.firstTokenSeconds;
+  absl::FPrintF(
+      log, "load %.2f s, prompt %d tokens%s%s, decode %d tokens%s, %s%s\n",
+      loadSeconds, end.promptTokens, rateText(end.promptTokens, first),
+      first > 0
+          ? absl::StrFormat(", time to first token %.2f s", loadSeconds + first)
+          : "",
+      decodeSteps(answer), rateText(decodeSteps(answer), decodeSeconds(end)),
+      end.reason == StopReason::Cancelled
+          ? "interrupted"
+          : absl::StrCat("stopped by ", stopReasonName(end.reason)),
+      draftsText(end.draftTokens, end.acceptedTokens));
 }
 
 /// A line for each token: its logprob, rank and text, then the alternatives.
@@ -220,6 +230,7 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
         compileGrammar(options, subject.path, subject.grammars));
   }
   const bool isRandom = sampling.temperature > 0;
+  AnswerPrinter printer(out);
   AnswerPart answer; // All parts.
   auto take = [&](const AnswerPart &part) -> absl::Status {
     if (!options.json && options.printIds)
@@ -228,11 +239,13 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
             out, absl::StrCat(answer.tokens.empty() && i == 0 ? "" : " ",
                               part.tokens[i])));
     else if (!options.json && !part.text.empty())
-      LLAMAC_RETURN_IF_ERROR(writeOutput(out, part.text));
+      LLAMAC_RETURN_IF_ERROR(printer.write(part.text));
     append(answer, part);
     return absl::OkStatus();
   };
-  LLAMAC_RETURN_IF_ERROR(subject.answer(std::move(request), take));
+  Interrupts interrupts;
+  LLAMAC_RETURN_IF_ERROR(subject.answer(
+      std::move(request), [&] { return interrupts.signal() != 0; }, take));
   LLAMAC_RETURN_IF_ERROR(answer.end->status);
   LLAMAC_RETURN_IF_ERROR(writeOutput(
       out, options.json ? answerJson(subject.loadSeconds, answer, options,
@@ -241,11 +254,13 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
                         : "\n"));
   if (!options.json)
     printLogprobs(subject.tokenizer, answer.logprobs, log);
-  if (options.quiet || options.json)
-    return absl::OkStatus();
-  if (isRandom)
-    absl::FPrintF(log, "seed %d\n", answer.end->seed);
-  printTimes(subject.loadSeconds, answer, log);
+  if (!options.quiet && !options.json) {
+    if (isRandom)
+      absl::FPrintF(log, "seed %d\n", answer.end->seed);
+    printTimes(subject.loadSeconds, answer, log);
+  }
+  if (interrupts.signal() != 0)
+    interrupts.endProcess();
   return absl::OkStatus();
 }
 
@@ -262,7 +277,7 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
     return model->encode(text, {.special = special, .addBos = true});
   };
   auto answer =
-      [&](Request request,
+      [&](Request request, absl::FunctionRef<bool()> isInterrupted,
           absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
         absl::Status status;
         LLAMAC_ASSIGN_OR_RETURN(
@@ -272,14 +287,14 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
                 status = callback(part);
             }));
         while (!scheduler->isIdle()) {
-          scheduler->step();
-          if (!status.ok())
+          scheduler->step(isInterrupted);
+          if (!status.ok() || isInterrupted())
             scheduler->cancel(id);
         }
         return status;
       };
   LLAMAC_RETURN_IF_ERROR(
-      runPrompt({model->path(), model->tokenizer(), encode, answer,
+      runPrompt({model->name(), model->tokenizer(), encode, answer,
                  scheduler->mostTokens(), model->plan().sampling.get(),
                  model->grammars(), model->loadTimes().all()},
                 options, out, log));

@@ -27,7 +27,9 @@ inline constexpr int64_t mostRawTokens = 128;
 /// An answer to a message has mostChatTokens, any other mostRawTokens, where
 /// nobody asks for another number.
 struct RunOptions : AnswerOptions {
-  std::optional<std::string> prompt; ///< Text, "-": of stdin; or `tokens`.
+  // One of these.
+  std::optional<std::string> prompt; ///< Text, "-": of stdin.
+  std::optional<std::string> file;   ///< A file with it.
   std::optional<std::string> tokens; ///< Ids: "1,2,3".
   /// Whether a text is the prompt as it is, and no message in a conversation.
   bool raw = false;
@@ -42,8 +44,8 @@ struct RunOptions : AnswerOptions {
 };
 
 /// Before a model is loaded: reads a prompt of "-" from `in`, and files with
-/// grammars and templates. Usage error for options that do not go together, or
-/// a prompt that is not UTF-8; those of reading a file.
+/// prompts, grammars and templates. Usage error for options that do not go
+/// together, or a prompt that is not UTF-8; those of reading a file.
 absl::Status prepareRun(RunOptions &options, std::FILE *in);
 
 /// The model that answers a prompt, and the functions to run it.
@@ -54,10 +56,11 @@ struct RunSubject {
   absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(absl::string_view text,
                                                          bool special)>
       encode;
-  /// Runs the request to its end, and gives the callback its parts. A callback
-  /// that returns an error ends it with that.
+  /// Runs the request to its end, or until `isInterrupted`, and gives the
+  /// callback its parts. A callback that returns an error ends it with that.
   absl::FunctionRef<absl::Status(
-      Request, absl::FunctionRef<absl::Status(const AnswerPart &)>)>
+      Request, absl::FunctionRef<bool()> isInterrupted,
+      absl::FunctionRef<absl::Status(const AnswerPart &)>)>
       answer;
   /// The most tokens of a prompt and its answer together.
   int64_t mostTokens = 0;
@@ -66,7 +69,8 @@ struct RunSubject {
   double loadSeconds = 0;
 };
 
-/// runCommand(), whatever computes the tokens.
+/// runCommand(), whatever computes the tokens. After an interrupt, which ends
+/// the answer, the process ends.
 absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
                        std::FILE *out, std::FILE *log);
 
@@ -78,6 +82,9 @@ absl::Status runPrompt(const RunSubject &subject, const RunOptions &options,
 absl::Status runCommand(const std::shared_ptr<const Model> &model,
                         const RunOptions &options, std::FILE *out,
                         std::FILE *log);
+
+/// " at 12.3 tok/s"; empty where there is no rate.
+std::string rateText(int64_t count, double seconds);
 
 /// The ids of "1,2,3"; spaces separate too. Usage error for anything else, or
 /// for none.

@@ -238,7 +238,7 @@ serveCommand(const ServeOptions &options,
   for (size_t i = 0; i < loaded.size(); ++i) {
     const NamedPath named = parseModel(options.models[i]);
     const std::shared_ptr<const Model> &model = loaded[i];
-    auto format = chatFormatOf(model->path(), model->tokenizer(), chat);
+    auto format = chatFormatOf(model->name(), model->tokenizer(), chat);
     // Prompts that are no conversations need no template of the model.
     if (!format.ok() && !(model->tokenizer() && chat.templateFile.empty()))
       return format.status();

@@ -209,7 +209,7 @@ absl::Status LaunchChecker::matchPlan() const {
     ArrayRef<Operation *> ops = reference.launches(program->name);
     if (ops.size() != program->launches.size())
       return internalError(absl::StrCat(
-          model->path(), ": program ", program->name, ": expected ", ops.size(),
+          model->name(), ": program ", program->name, ": expected ", ops.size(),
           " launches, one for each kernel op, got ", program->launches.size()));
     for (auto [op, launch] : llvm::zip(ops, program->launches)) {
       const std::string name = labelOf(op->getLoc()).str();
@@ -224,7 +224,7 @@ absl::Status LaunchChecker::matchPlan() const {
       if (kernel.family != family || launch->label != label ||
           operands != op->getNumOperands() || results != op->getNumResults())
         return internalError(absl::StrCat(
-            model->path(), ": program ", program->name,
+            model->name(), ": program ", program->name,
             ": expected a launch of family ", family, " for ", label, " with ",
             op->getNumOperands(), " operands and ", op->getNumResults(),
             " results, got ", kernel.family, " for ", launch->label, " with ",

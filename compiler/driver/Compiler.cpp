@@ -413,8 +413,8 @@ static absl::Status checkFeatureLayers(const CompileOptions &options,
 absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
                                               const ModelConfig &config) {
   if (!llvm::is_contained({"cpu", "cuda", "sim"}, options.target))
-    return unsupportedError(absl::StrCat(
-        "--target: expected cpu, cuda or sim, got ", options.target));
+    return usageError(absl::StrCat("--target: expected cpu, cuda or sim, got ",
+                                   options.target));
   LLAMAC_RETURN_IF_ERROR(checkTargetOptions(options));
   LLAMAC_RETURN_IF_ERROR(checkReproducibleRanks(options));
   LLAMAC_RETURN_IF_ERROR(checkWeightFormat(options.weightFormat));

@@ -144,7 +144,7 @@ absl::Status referenceLogits(const std::string &model,
 static absl::Status
 answerRequest(ReferenceTarget &target, const Request &request,
               const Tokenizer *words, const std::vector<int32_t> &modelStops,
-              int64_t context,
+              int64_t context, absl::FunctionRef<bool()> isInterrupted,
               absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
   const double start = steadySeconds();
   const int64_t vocab = target.model->vocabSize();
@@ -165,7 +165,7 @@ answerRequest(ReferenceTarget &target, const Request &request,
                 request.wantsText, words);
   AnswerEnd end{.seed = sampler.seed(), .promptTokens = promptTokens};
   std::vector<int32_t> next = request.prompt;
-  for (int64_t seen = 0; !answer.ended();) {
+  for (int64_t seen = 0; !answer.ended() && !isInterrupted();) {
     LLAMAC_ASSIGN_OR_RETURN(const std::vector<float> logits,
                             target.step(next, seen, OutputRows::Last));
     seen += static_cast<int64_t>(next.size());
@@ -181,7 +181,7 @@ answerRequest(ReferenceTarget &target, const Request &request,
     }
     LLAMAC_RETURN_IF_ERROR(callback(part));
   }
-  end.reason = *answer.ended();
+  end.reason = answer.ended().value_or(StopReason::Cancelled);
   end.answerTokens = static_cast<int64_t>(answer.ids().size());
   end.seconds = steadySeconds() - start;
   return callback({.end = end});
@@ -221,10 +221,10 @@ absl::Status referenceRun(const std::string &model,
   if (words)
     grammars.emplace(*words, target->model->vocabSize(), stops);
   auto answer =
-      [&](const Request &request,
+      [&](const Request &request, absl::FunctionRef<bool()> isInterrupted,
           absl::FunctionRef<absl::Status(const AnswerPart &)> callback) {
         return answerRequest(*target, request, words.get(), stops,
-                             resolved.context, callback);
+                             resolved.context, isInterrupted, callback);
       };
   return runPrompt({model, words.get(), encode, answer, resolved.context,
                     sampling ? &*sampling : nullptr,

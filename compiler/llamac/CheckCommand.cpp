@@ -151,7 +151,7 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CheckCommand>();
   CLI::App *verb = app.add_subcommand(
       "check", "Compare every pass and target with the reference");
-  verb->add_option("MODEL", command->model, "A model directory or .gguf file")
+  addModelArgument(*verb, command->model, "A model directory or .gguf file")
       ->required();
   const OptionGroup group{*verb};
   group.add(

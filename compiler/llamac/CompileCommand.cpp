@@ -65,22 +65,23 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "Device that runs the plan: cpu, cuda, or sim, which runs "
                      "cuda's kernels on the host (default: cpu)"),
        "target")
-      ->check(suggestedValues("cpu, cuda, sim, reference"));
+      ->check(knownValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
                      "GPU that cuda's kernels are compiled for: " + gpuNames() +
                          ", or " + gpuProductNames() +
                          " (default: this machine's first GPU, else " +
                          defaultGpuSpec().name + ")"),
        "gpu")
-      ->check(suggestedValues(gpuNames() + ", " + gpuProductNames()));
-  keep(compiling.add("-c,--ctx-size", options.context, "N",
+      ->check(knownValues(gpuNames() + ", " + gpuProductNames()));
+  keep(compiling.add("-c,--ctx-size,--max-model-len", options.context, "N",
                      "Most tokens of a sequence (default: the model's limit, "
                      "at most 8192)"),
        "context")
       ->check(wholeNumber(1, mostTokens));
   // A verb that runs several has an option of that name of its own.
   if (!command.get_option_no_throw("--parallel"))
-    keep(compiling.addDefault("--parallel", options.maxSequences, "N",
+    keep(compiling.addDefault("--parallel,--max-num-seqs", options.maxSequences,
+                              "N",
                               "Sequences that the KV cache has room for, "
                               "unless a verb says how many it runs"),
          "sequences");
@@ -91,7 +92,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
        "step-rows")
       ->check(wholeNumber(1, mostTokens));
   keep(compiling.addDefault(
-           "--ranks", options.ranks, "N",
+           "--ranks,--tensor-parallel-size", options.ranks, "N",
            "Ranks over which weights, heads and vocabulary are partitioned"),
        "ranks")
       ->check(wholeNumber(1, mostRanks));
@@ -103,12 +104,12 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "Format of the matrices: " + weightOptionNames() +
                          " (default: keep)"),
        "weights")
-      ->check(suggestedValues(weightOptionNames()));
+      ->check(knownValues(weightOptionNames()));
   keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
                             "Format of the KV cache: f16, bf16, q8_0 or, on "
                             "cpu, f32 or, on cuda, fp8"),
        "kv")
-      ->check(suggestedValues("f16, bf16, f32, q8_0, fp8"));
+      ->check(knownValues("f16, bf16, f32, q8_0, fp8"));
   keep(compiling.add("--feature-layers", featureLayers, "LAYERS",
                      "Layers whose inputs steps also give, comma separated, "
                      "for an EAGLE-3 head that reads them (default: none)"),
@@ -118,7 +119,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          processorNames() +
                          " (default: the most like this machine's)"),
        "tune")
-      ->check(suggestedValues(processorNames()));
+      ->check(knownValues(processorNames()));
   keep(compiling.addFlag(
            "--exact", options.exact,
            "On cpu: keep activations in f32, also before weights in blocks "
@@ -130,7 +131,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
            "all of whose blocks run at once: off, auto (where "
            "that is expected to be faster) or on"),
        "resident-step")
-      ->check(suggestedValues(kernel::residentStepsNames()));
+      ->check(knownValues(kernel::residentStepsNames()));
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),
@@ -430,7 +431,7 @@ struct CompileCommand {
 void addCompileCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a model to a plan");
-  verb->add_option("MODEL", command->model,
+  addModelArgument(*verb, command->model,
                    "A model directory or .gguf file; with --no-weights, or "
                    "where no plan is made, also a params.json or config.json "
                    "alone")
@@ -446,7 +447,7 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
       .add("--stop-after", command->stopAfter, "PHASE",
            "The last phase to run: import, graph, fuse, schedule, emit or "
            "plan (default: plan)")
-      ->check(suggestedValues(llvm::join(phaseNames(), ", ")));
+      ->check(knownValues(llvm::join(phaseNames(), ", ")));
   output.add("--emit-source", command->sourceFolder, "DIR",
              "Write the kernels' C++: kernels.cpp and the headers that it "
              "includes");

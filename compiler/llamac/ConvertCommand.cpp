@@ -87,7 +87,7 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App *verb =
       app.add_subcommand("convert", "Write a model in another format");
-  verb->add_option("MODEL", command->model, "A model directory or .gguf file")
+  addModelArgument(*verb, command->model, "A model directory or .gguf file")
       ->required();
   const OptionGroup group{*verb};
   group
@@ -105,7 +105,7 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
            "Type that quantised weights are converted to: f32, f16 or bf16 "
            "(default bf16); to gguf that of all matrices, also q8_0 or q4_0 "
            "(default as they are)")
-      ->check(suggestedValues("f32, f16, bf16, q8_0, q4_0"));
+      ->check(knownValues("f32, f16, bf16, q8_0, q4_0"));
   group.addFlag("-q,--quiet", command->quiet, "Print no progress");
   verb->footer("Examples:\n"
                "  llamac convert model.gguf -o model --to huggingface\n"

@@ -348,7 +348,7 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App *verb = app.add_subcommand(
       "inspect", "Show the configuration, tensors, graph, kernels and memory");
-  verb->add_option("MODEL", command->path, "A model or plan")->required();
+  addModelArgument(*verb, command->path, "A model or plan")->required();
   const OptionGroup group{*verb};
   group.addFlag("--json", command->asJson, "Print one JSON object");
   group.addFlag("--memory", command->memory,

@@ -252,7 +252,7 @@ void addPlanCommand(CLI::App &app, absl::Status &status) {
   CLI::App *verb = app.add_subcommand(
       "plan", "Say whether a model fits a device, and how fast it would be");
   command->command = verb;
-  verb->add_option("MODEL", command->model,
+  addModelArgument(*verb, command->model,
                    "A model, or its params.json or config.json alone")
       ->required();
   const OptionGroup group{*verb};

@@ -21,6 +21,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/DiskCache.h"
+#include "runtime/plan/PlanReader.h"
 #include "tools/CommandLine.h"
 #include "tools/TuneCommand.h"
 
@@ -72,6 +73,7 @@ LoadedModel ModelCommand::load() const {
                             resolvePlan(model, drafted.ofModel, runtime.quiet));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
+    loading.name = model;
     if (!runtime.draft.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(
           const ResolvedPlan draft,
@@ -106,11 +108,11 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
   static constexpr const char *what =
       "A plan, model directory, .gguf file or name of a pulled model";
   if constexpr (requires { command->options.models; })
-    verb->add_option("MODEL", command->options.models,
+    addModelArgument(*verb, command->options.models,
                      absl::StrCat(what, "; NAME=MODEL gives it another name"))
         ->required();
   else
-    verb->add_option("MODEL", command->model, what)->required(needsModel);
+    addModelArgument(*verb, command->model, what)->required(needsModel);
   addOptions(*verb, command->options);
   addModelOptions(*verb, command->runtime);
   if constexpr (answersRequests<Options>)
@@ -123,7 +125,13 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
 }
 
 static absl::Status run(ModelCommand &command, RunOptions &options) {
-  LLAMAC_RETURN_IF_ERROR(prepareRun(options, stdin));
+  if (const absl::Status status = prepareRun(options, stdin); !status.ok()) {
+    // A file that is no plan needs no prompt.
+    if (namesPlan(command.model))
+      LLAMAC_RETURN_IF_ERROR(
+          PlanReader::open(command.model, {.verify = false}).status());
+    return status;
+  }
   if (command.onReference() && !command.runtime.draft.empty())
     return usageError("--draft: expected a target that has kernels, got "
                       "reference, which verifies no drafts");
@@ -141,9 +149,9 @@ static absl::Status run(ModelCommand &command, RunOptions &options) {
 void addRunCommand(CLI::App &app, absl::Status &status) {
   addModelVerb(app, status, "run", "Answer a message or complete a text",
                addRunOptions,
-               "  llamac run model.gguf -p \"What is the capital of France?\"\n"
+               "  llamac run model.gguf \"What is the capital of Germany?\"\n"
                "  llamac run model.gguf --raw -p \"Once upon a time\" -n 40\n"
-               "  llamac run model.plan -p - --temp 0 --json <prompt.txt",
+               "  llamac run model.plan -f prompt.txt --temp 0 --json",
                run);
 }
 
@@ -152,7 +160,7 @@ void addChatCommand(CLI::App &app, absl::Status &status) {
       app, status, "chat", "Talk with a model", addChatOptions,
       "  llamac chat model.gguf\n"
       "  llamac chat model.plan --system \"Answer in one sentence.\"\n"
-      "  echo \"What is the capital of France?\" | llamac chat model.gguf",
+      "  echo \"Name three fruits.\" | llamac chat model.gguf",
       [](ModelCommand &command, ChatCommandOptions &options) -> absl::Status {
         LLAMAC_RETURN_IF_ERROR(prepareChatCommand(options));
         if (command.onReference())

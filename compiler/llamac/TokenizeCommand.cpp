@@ -80,7 +80,7 @@ void addTokenizeCommand(CLI::App &app, absl::Status &status) {
   auto command = std::make_shared<TokenizeCommand>();
   CLI::App *verb =
       app.add_subcommand("tokenize", "Print the token ids of a text");
-  verb->add_option("MODEL", command->model, "A model or plan")->required();
+  addModelArgument(*verb, command->model, "A model or plan")->required();
   verb->add_option("TEXT", command->text, "Text, or with --decode token ids")
       ->required();
   const OptionGroup group{*verb};

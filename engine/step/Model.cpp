@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace llamac {
@@ -59,12 +60,12 @@ absl::Status Model::checkHead(absl::string_view path) const {
     return usageError(absl::StrCat("--draft ", path, ": ", parts...));
   };
   if (of.vocabSize != config().vocabSize || head.targetDim != config().dim)
-    return refused("expected a head of ", this->path(), ", of width ",
+    return refused("expected a head of ", this->name(), ", of width ",
                    config().dim, " and ", config().vocabSize,
                    " tokens, got one of a model of width ", head.targetDim,
                    " and ", of.vocabSize, " tokens");
   if (plan().featureLayers != head.layers)
-    return refused("expected ", this->path(), " to give the inputs of layers ",
+    return refused("expected ", this->name(), " to give the inputs of layers ",
                    absl::StrJoin(head.layers, ","), ", got ",
                    plan().featureLayers.empty()
                        ? "none"
@@ -83,6 +84,7 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
     return refused("expected one process, got several; leave out mpirun");
   ModelOptions loading = options;
   loading.draft.clear();
+  loading.name.clear();
   loading.isDraft = true;
   loading.sequences = plan().kv->maxSequences;
   loading.fillsGpu = false;
@@ -93,16 +95,16 @@ absl::Status Model::loadDraft(const ModelOptions &options) {
     LLAMAC_RETURN_IF_ERROR(checkHead(options.draft));
   else if (draft.config().vocabSize != config().vocabSize ||
            !haveOneTokenizer(*draft.planReader(), *planReader()))
-    return refused("expected the tokenizer of ", path(),
+    return refused("expected the tokenizer of ", name(),
                    ", whose vocabulary has ", config().vocabSize,
                    " tokens, got another one of ", draft.config().vocabSize);
   if (draft.context() < context())
     return refused("expected a context of at least ", context(), " tokens, as ",
-                   path(), " has, got ", draft.context(),
+                   name(), " has, got ", draft.context(),
                    "; compile it with -c ", context());
   if (!isHead && draft.planReader()->fileBytes() >= planReader()->fileBytes())
     printWarning(absl::StrCat("--draft ", options.draft,
-                              ": expected a smaller model than ", path(),
+                              ": expected a smaller model than ", name(),
                               ", got one as large, whose drafts cost as much "
                               "as they save"));
   return absl::OkStatus();
@@ -144,7 +146,7 @@ absl::Status Model::leaveOutUnfit() {
   // Programs are in ascending order of the rows that they hold.
   if (numbers.back() + 1 == programs.size())
     return deviceError(absl::StrCat(
-        path(), ": program ", programs.back()->name, ": ", unfit.back().reason,
+        name(), ": program ", programs.back()->name, ": ", unfit.back().reason,
         ", and the plan has no other program for its rows; ",
         noResidentStepAdvice));
   for (const UnfitProgram &program : unfit) {
@@ -152,7 +154,7 @@ absl::Status Model::leaveOutUnfit() {
     while (std::ranges::binary_search(numbers, next))
       ++next;
     printWarning(absl::StrCat(
-        path(), ": program ", programs[program.number]->name, ": ",
+        name(), ": program ", programs[program.number]->name, ": ",
         program.reason, "; program ", programs[next]->name, " runs its steps"));
   }
   LLAMAC_ASSIGN_OR_RETURN(auto rest, planReader()->withoutPrograms(numbers));
@@ -189,6 +191,11 @@ Model::load(absl::string_view path, const ModelOptions &options) {
         "only drafts for its model: run that one with --draft ",
         path));
   warnOfLongContext(reader->plan().context, config.maxContext);
+  if (const int most = static_cast<int>(std::thread::hardware_concurrency());
+      !options.isDraft && most > 0 && options.threads > most)
+    printWarning(absl::StrCat(options.threads,
+                              " threads wait for one another where there are ",
+                              most, " processors; as many are faster"));
   const double planSeconds = lap();
   LLAMAC_ASSIGN_OR_RETURN(LoadedPlan started,
                           LoadedPlan::start(reader, options));
@@ -199,6 +206,7 @@ Model::load(absl::string_view path, const ModelOptions &options) {
   }
   std::shared_ptr<Model> model(new Model(std::move(started)));
   model->compiled = reader;
+  model->modelName = options.name.empty() ? reader->path() : options.name;
   model->randomWeights = options.randomWeights;
   model->modelConfig = config;
   LoadTimes &times = model->times;
@@ -266,7 +274,7 @@ absl::Status Model::checkFiles() const {
                            "use, or its disk fails"))
                : absl::OkStatus();
   };
-  LLAMAC_RETURN_IF_ERROR(check(path()));
+  LLAMAC_RETURN_IF_ERROR(check(planReader()->path()));
   for (const auto &source : plan().sourceFiles)
     LLAMAC_RETURN_IF_ERROR(check(source->path));
   return absl::OkStatus();
@@ -298,7 +306,7 @@ absl::StatusOr<std::vector<int32_t>>
 Model::encode(absl::string_view prompt, EncodeOptions options) const {
   if (!text)
     return usageError(absl::StrCat(
-        path(), ": the plan has no tokenizer; give the prompt as ids"));
+        name(), ": the plan has no tokenizer; give the prompt as ids"));
   LLAMAC_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                           text->encode(prompt, {.special = options.special}));
   return options.addBos ? withBos(std::move(ids)) : ids;

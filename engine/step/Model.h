@@ -55,7 +55,8 @@ public:
   const std::shared_ptr<const PlanReader> &planReader() const {
     return onDevices.reader();
   }
-  const std::string &path() const { return planReader()->path(); }
+  /// The name by which messages call it.
+  const std::string &name() const { return modelName; }
   const ModelConfig &config() const { return modelConfig; }
 
   /// Names all that decides the bits of its results, for people to read: equal
@@ -136,6 +137,7 @@ private:
   // Both without the programs that the device cannot run.
   LoadedPlan onDevices;
   std::shared_ptr<const PlanReader> compiled; ///< Without what was tuned.
+  std::string modelName;
   ModelConfig modelConfig;
   std::optional<uint64_t> randomWeights; ///< Their seed.
   std::shared_ptr<const Model> draftModel;

@@ -547,7 +547,7 @@ tuneModel(const std::shared_ptr<const Model> &model, const TuningStore &store,
   if (needsCompiler(plan)) {
     if (!options.compiler)
       return usageError(absl::StrCat(
-          model->path(), ": expected a plan for cuda, got one for ",
+          model->name(), ": expected a plan for cuda, got one for ",
           plan.target, ", whose kernels llamac tune compiles"));
     LLAMAC_RETURN_IF_ERROR(options.compiler->check(*model->planReader()));
   }

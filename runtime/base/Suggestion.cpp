@@ -38,12 +38,15 @@ static size_t editDistance(absl::string_view a, absl::string_view b) {
 
 std::string suggestion(absl::string_view given,
                        const std::vector<std::string> &names) {
+  // Dashes tell nothing apart, and a third wrong letter makes another word.
+  const size_t marks = std::min(given.find_first_not_of("-/"), given.size());
+  size_t least = std::min<size_t>((given.size() - marks) / 3 + 1, 3);
   std::string best;
-  size_t least = given.size() / 3 + 1;
   for (const std::string &name : names) {
     const size_t shared = std::min(given.size(), name.size());
-    const bool isPrefix =
-        shared > 4 && given.substr(0, shared) == name.substr(0, shared);
+    const bool isPrefix = shared > 4 &&
+                          given.substr(0, shared) == name.substr(0, shared) &&
+                          2 * (shared - marks) >= given.size() - marks;
     if (const size_t distance = isPrefix ? 1 : editDistance(given, name);
         distance < least) {
       least = distance;

@@ -55,6 +55,8 @@ struct ModelOptions {
   double rankTimeout = 60; ///< Seconds to wait for another process.
   /// Whether processes exchange by MPI even where they share memory.
   bool rankCopies = false;
+  /// The model's name in messages; empty: the path of its plan.
+  std::string name = {};
 };
 
 /// Has a model loaded for `parallel` sequences that share pages; 0 for

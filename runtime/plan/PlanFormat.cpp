@@ -106,7 +106,7 @@ struct TableErrors {
 
 } // namespace
 
-// The kind of file that `bytes` are when they are no plan.
+// The kind of a model's file that `bytes` are; empty for none.
 static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
   const absl::string_view text(reinterpret_cast<const char *>(bytes.data()),
                                bytes.size());
@@ -116,7 +116,7 @@ static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
     return "a PyTorch checkpoint";
   if (text.substr(8, 1) == "{")
     return "a safetensors file";
-  return "another kind of file";
+  return "";
 }
 
 // The header's own fields, before anything they point at is read.
@@ -127,11 +127,18 @@ static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
     return errors.at(0, "plan header", absl::StrCat(sizeof header, " bytes"),
                      absl::StrCat("a file of ", bytes.size()));
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != planMagic)
-    return badPlanError(absl::StrCat(
-        errors.path, ":0: magic: expected a llamac plan, got ",
-        kindOfFile(bytes), "; make a plan of a model: llamac compile ",
-        errors.path, " -o FILE.plan"));
+  if (header.magic != planMagic) {
+    const absl::string_view kind = kindOfFile(bytes);
+    return badPlanError(
+        kind.empty()
+            ? absl::StrCat(errors.path,
+                           ": expected a plan or a model, got another kind of "
+                           "file; a model is a directory or a .gguf file")
+            : absl::StrCat(errors.path,
+                           ":0: magic: expected a llamac plan, got ", kind,
+                           "; make a plan of a model: llamac compile ",
+                           errors.path, " -o FILE.plan"));
+  }
   if (header.version != planVersion)
     return errors.at(8, "plan version", planVersion, header.version);
   if (header.fileBytes != bytes.size())

@@ -4,6 +4,7 @@
 """Prompts that are messages: their ids are those of jinja2 and llama.cpp. And
 `chat`, through pipes and at a pseudo terminal."""
 
+import fcntl
 import json
 import os
 import pty
@@ -11,7 +12,9 @@ import re
 import select
 import signal
 import stat
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -119,6 +122,10 @@ class Run(ChatCase):
         text = "Once upon a time"
         ids = ",".join(map(str, self.oracle.tokenize(text.encode())))
         self.assertEqual(self.answer("-p", text, "--raw")["ids"], self.answer("--tokens", ids)["ids"])
+
+    def test_the_first_example_of_the_help_is_answered(self):
+        question = re.search(r'llamac run model.gguf "(.*)"\n', self.llamac("run", "--help").stdout).group(1)
+        self.assertEqual(self.llamac("run", MODEL, question).stdout, "The capital of Germany is Berlin.\n")
 
     def test_the_small_binary_asks_the_same(self):
         args = [self.plan, *GREEDY, *LIMIT, "-p", QUESTIONS[1]]
@@ -273,6 +280,18 @@ class Pipes(ChatCase):
             self.assertEqual(process.wait(60), -signal.SIGINT)
 
 
+def screen(output):
+    """The lines that a terminal shows of `output`."""
+    lines = [""]
+    for text, column in re.findall(r"([^\x1b]+)|\x1b\[(\d+)G\x1b\[K|\x1b\[\?2004[hl]", output):
+        if column:
+            lines[-1] = lines[-1][: int(column) - 1]
+        first, *rest = text.replace("\r", "").split("\n")
+        lines[-1] += first
+        lines += rest
+    return lines
+
+
 class Terminal(ChatCase):
     """At a pseudo terminal, in a locale without UTF-8."""
 
@@ -283,19 +302,23 @@ class Terminal(ChatCase):
         self.start()
 
     def start(self, *options):
-        environment = dict(os.environ, TERM="xterm", LC_ALL="C", XDG_STATE_HOME=self.state, HOME=self.folder)
+        self.spawn(support.LLAMAC_RUN, "chat", self.plan, *GREEDY, *options)
+        return self.wait("> ")
+
+    def spawn(self, *command, columns=80):
+        environment = dict(os.environ, TERM="xterm", LC_ALL="C", XDG_STATE_HOME=self.state, HOME=self.folder, XDG_CACHE_HOME=self.cache)
         self.process, self.terminal = pty.fork()
         if self.process == 0:
-            os.execve(support.LLAMAC_RUN, ["llamac-run", "chat", self.plan, *GREEDY, *options], environment)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+            os.execve(command[0], command, environment)
         self.addCleanup(os.close, self.terminal)
-        self.addCleanup(self.end)
-        self.wait("> ")
+        self.addCleanup(self.end, self.process)
 
-    def end(self):
-        if self.process:
-            os.kill(self.process, signal.SIGKILL)
-            os.waitpid(self.process, 0)
-        self.process = 0
+    def end(self, process):
+        if process == self.process:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            self.process = 0
 
     def wait(self, text, pause=0.3):
         """The output up to `text`, which must come; then the terminal is ready."""
@@ -316,11 +339,25 @@ class Terminal(ChatCase):
         os.write(self.terminal, keys.encode())
         return self.wait(text)
 
-    def check_end(self):
-        """The program ends well."""
+    def check_end(self, code=0):
+        """The program ends well, or as `code` says."""
         pid, status = os.waitpid(self.process, 0)
         self.process = 0
-        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), code)
+
+    def begin_endless(self):
+        """An answer begins that does not end by itself."""
+        self.send("/set ignore_eos true\r")
+        self.send("/set max_tokens -1\r")
+        os.write(self.terminal, b"Count to a million.\r")
+        self.wait("\n", pause=1.5)
+
+    def saved(self):
+        """The messages of the conversation."""
+        path = self.path("saved at a terminal.json")
+        self.send(f"/save {path}\r")
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)["messages"]
 
     def test_an_answer_comes_and_ctrl_d_ends(self):
         expected = self.llamac("run", self.plan, "-p", QUESTIONS[1], *GREEDY).stdout
@@ -329,14 +366,72 @@ class Terminal(ChatCase):
         self.check_end()
 
     def test_ctrl_c_stops_the_answer_alone(self):
-        self.send("/set ignore_eos true\r")
-        self.send("/set max_tokens -1\r")
-        os.write(self.terminal, b"Count to a million.\r")
-        self.wait("\n", pause=1.5)
+        self.begin_endless()
         for _ in range(2):  # In a hurry.
             os.write(self.terminal, b"\x03")
         self.wait("stopped\r\n> ")
         self.assertIn("answer ", self.send("/stats\r"))
+
+    def test_ctrl_d_after_ctrl_c_ends(self):
+        self.begin_endless()
+        os.write(self.terminal, b"\x03\x04")
+        self.wait("stopped\r\n")
+        self.check_end()
+
+    def test_what_is_typed_during_an_answer_is_read_after_it(self):
+        os.write(self.terminal, b"Count to ten.\r")
+        self.wait("\n", pause=0)
+        os.write(self.terminal, b"/set temp\r/stats\r\x04")
+        lines = screen(self.wait("context "))
+        self.assertIn(["> /set temp", "temperature 0", "> /stats"], [lines[i : i + 3] for i in range(len(lines))])
+        self.assertEqual(sum("/set temp" in line for line in lines), 1)
+        self.check_end()
+
+    def test_an_answer_that_was_stopped_at_once_has_no_rate(self):
+        self.send("\x1b[200~" + "word " * 1500 + "\x1b[201~", "word")
+        os.write(self.terminal, b"\r")
+        time.sleep(0.3)
+        self.send("\x03", "stopped\r\n")
+        said = self.send("/stats\r", "context ")
+        self.assertRegex(said, r"prompt \d+ tokens, \d+ of them cached; answer 0 tokens\r\n")
+
+    def test_a_signal_leaves_the_terminal_as_it_was(self):
+        self.begin_endless()
+        os.kill(self.process, signal.SIGTERM)
+        self.wait("\n")
+        self.check_end(-signal.SIGTERM)
+        self.assertTrue(termios.tcgetattr(self.terminal)[3] & termios.ECHO)
+
+    def test_a_paste_is_one_message(self):
+        self.send("\x1b[200~/system Été\r\tb\x03\rc\r\x1b[201~", "c")
+        self.send("d\r")
+        self.assertEqual([m["content"] for m in self.saved()], ["Été\n\tb\ncd"])
+
+    def test_tab_completes_commands(self):
+        self.assertIn("/save /set /stats /system", self.send("/s\t\t", "/system"))
+        self.send("ys\tBe brief.\r")
+        self.assertEqual(self.saved()[0]["content"], "Be brief.")
+        self.send("/set tem\t0.5\r")
+        self.send("/set temp\r", "temperature 0.5")
+
+    def test_words_are_wrapped_at_the_terminals_width(self):
+        question = "Tell me about the sea in three sentences."
+        expected = self.llamac("run", self.plan, question, *GREEDY, *LIMIT).stdout
+        self.spawn(support.LLAMAC_RUN, self.plan, question, *GREEDY, *LIMIT, "-q", columns=30)
+        lines = screen(self.wait(expected.split()[-1]))
+        self.assertEqual(" ".join(lines).split(), expected.split())
+        self.assertLessEqual(max(map(len, lines)), 30)
+
+    def test_the_banner_names_the_model(self):
+        self.spawn(support.LLAMAC, "chat", MODEL)
+        self.assertIn(f"{MODEL}, context of 8192 tokens", self.wait("> "))
+
+    def test_an_interrupted_run_says_how_far_it_came(self):
+        self.spawn(support.LLAMAC, "run", self.plan, "Count to a million.", "-n", "-1", "--ignore-eos")
+        self.wait("leaves it out", pause=1.5)
+        os.write(self.terminal, b"\x03")
+        self.assertRegex(self.wait("interrupted"), r"load [\d.]+ s, prompt .* tokens at [\d.]+ tok/s, interrupted")
+        self.check_end(-signal.SIGINT)
 
     def test_two_ctrl_c_with_nothing_typed_end(self):
         self.assertIn("abc^C", self.send("abc\x03"))

@@ -47,6 +47,18 @@ class Usage(support.TestCase):
         self.assertEqual(support.run([LLAMAC]).returncode, USAGE)
         self.assertEqual(support.run([LLAMAC_RUN]).returncode, USAGE)
 
+    def test_the_verb_help_is_the_option(self):
+        for tool in (LLAMAC, LLAMAC_RUN):
+            for verb in ([], ["bench"]):
+                asked = support.run([tool, "help", *verb])
+                self.assertEqual(asked.returncode, 0, asked.stderr)
+                self.assertEqual(asked.stdout, support.run([tool, *verb, "--help"]).stdout)
+
+    def test_a_file_that_is_no_model_is_said_to_be_none(self):
+        for args in ((), ("-p", "hi")):
+            result = self.llamac("run", __file__, *args, expect=support.BAD_PLAN)
+            self.assertIn("expected a plan or a model, got another kind of file", result.stderr)
+
     def test_help_and_version_are_no_errors(self):
         for args in (["--help"], ["--version"], ["compile", "--help"], ["run", "--help"]):
             self.assertNotEqual(self.llamac(*args).stdout, "")
@@ -85,7 +97,7 @@ class Usage(support.TestCase):
 
     def test_an_unknown_target_is_named(self):
         args = ("compile", self.model, "-o", self.path("x.plan"), "--target", "tpu")
-        self.assertIn("tpu", self.llamac(*args, expect=UNSUPPORTED).stderr)
+        self.assertIn("tpu", self.llamac(*args, expect=USAGE).stderr)
 
     def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
         config = Config(576, 1, 72, 1, vocab=64)
@@ -125,7 +137,20 @@ class Words(support.TestCase):
             (("compile", "m", "--weight=q8_0"), "option --weight; did you mean --weights?"),
             (("compile", "m", "--no-weight"), "did you mean --no-weights?"),
             (("tokenize", "m", "a", "first", "second"), "unexpected argument first; see"),
-            (("run", "m", "m"), "unexpected argument m; see"),
+            (("run", "m", "hi", "m"), "unexpected argument m; see"),
+            (("run", "m", __file__), f"unexpected argument {__file__}, which is no text but a file; -f reads"),
+            (("run", "hi", "-m", "m"), "--model: expected one, got several"),
+            (("run", "m", "hi", "-p", "hi"), "--prompt: expected no PROMPT beside it"),
+            (("run", "m"), "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got none"),
+            # Neither is like another one.
+            (("run", "m", "--max-new-tokens", "3"), "unknown option --max-new-tokens; see"),
+            (("run", "m", "--keep", "3"), "unknown option --keep; see"),
+            (("run", "m", "--gpu-layers", "3"), "unknown option --gpu-layers; see"),
+            (("run", "m", "--ctx", "3"), "unknown option --ctx; did you mean --ctx-size?"),
+            (("help", "frobnicate"), "unknown verb frobnicate; see"),
+            (("compile", "m", "--target", "gpu"), "--target: expected one of {cpu,cuda,sim,reference}, got gpu; see"),
+            (("compile", "m", "--stop-after", "late"), "--stop-after: expected one of {import,graph,fuse,schedule,emit,plan}, got late"),
+            (("compile", "m", "-o", "x", "--kv-type", "q3"), "--kv-type: expected one of {f16,bf16,f32,q8_0,fp8}, got q3"),
             (("logits", "m", "--tokens", "1", "-o", "x", "--bogus", "m"), "unknown option --bogus; see"),
             (("cache", "lst"), "did you mean list?; see llamac cache --help"),
             (("cache",), "expected a verb: list, clear, limit; got none; see llamac cache --help"),
@@ -217,7 +242,7 @@ class PlanOptions(SmallModel):
 
     def test_an_unknown_target_is_unknown_for_a_plan_too(self):
         for what in (self.plan, self.model):
-            self.assertIn("gpu", self.llamac("run", what, *self.RUN, "--target", "gpu", expect=UNSUPPORTED).stderr)
+            self.assertIn("gpu", self.llamac("run", what, *self.RUN, "--target", "gpu", expect=USAGE).stderr)
 
     def test_an_instruction_set_below_the_plans_is_refused(self):
         result = self.llamac("run", self.plan, *self.RUN, "--isa", "portable", expect=USAGE)
@@ -232,6 +257,62 @@ class PlanOptions(SmallModel):
         self.assertEqual(
             self.llamac("run", self.plan, *self.RUN, *flags).stdout, self.llamac("run", self.plan, *self.RUN).stdout
         )
+
+
+class Prompts(SmallModel):
+    """Prompts from everywhere, and options by the names of other programs."""
+
+    REST = ("--temp", 0, "-n", 6, "--print-ids", "--json", "--ignore-eos")
+
+    def ids(self, *args, **options):
+        return json.loads(self.llamac("run", *args, **options).stdout)["ids"]
+
+    def test_a_prompt_is_an_argument_an_option_or_a_file(self):
+        expected = self.ids(self.plan, "-p", "abc d", *self.REST)
+        text = self.path("prompt.txt")
+        with open(text, "w") as f:
+            f.write("abc d\n")
+        for args in (("abc d",), ("-f", text), ("--file", text)):
+            self.assertEqual(self.ids(self.plan, *args, *self.REST), expected, args)
+        for args in (("-f", "-"), ("-f", "/dev/stdin"), ("-p", "-")):
+            self.assertEqual(self.ids(self.plan, *args, *self.REST, stdin=None, input="abc d\n"), expected, args)
+        small = support.run([LLAMAC_RUN, self.plan, "abc d", *map(str, self.REST)], check=True)
+        self.assertEqual(json.loads(small.stdout)["ids"], expected)
+        missing = self.llamac("run", self.plan, "-f", self.path("none"), expect=support.BAD_FILE)
+        self.assertIn("none: cannot be opened: No such file", missing.stderr)
+
+    def test_other_names_of_options(self):
+        expected = self.ids(self.plan, "abc d", *self.REST)
+        rest = ("--print-ids", "--json", "--ignore-eos", "--temperature", 0)
+        for tokens in ("--max-tokens", "--n-predict", "--predict"):
+            self.assertEqual(self.ids("-m", self.plan, "abc d", *rest, tokens, 6), expected)
+        self.assertEqual(self.ids(self.model, "abc d", "--max-model-len", 64, *rest, "-n", 6), expected)
+
+    def test_of_an_option_given_twice_the_last_one_counts(self):
+        self.assertEqual(len(self.ids(self.plan, "abc", *self.REST, "-n", 3, "-n", 2)), 2)
+
+    def test_no_token_has_no_rate(self):
+        said = self.llamac("run", self.plan, "abc", "-n", 0).stderr
+        self.assertRegex(said, r"load [\d.]+ s, prompt \d+ tokens, decode 0 tokens, stopped by length\n$")
+
+    def test_more_threads_than_processors_are_a_warning(self):
+        processors = len(os.sched_getaffinity(0))
+        for threads, warned in ((processors, 0), (processors + 1, 1)):
+            said = self.llamac("run", self.plan, "abc", "-n", 1, "-t", threads, "-q").stderr
+            self.assertEqual(said.count(f"where there are {processors} processors"), warned)
+
+    def test_a_text_to_score_may_come_through_a_pipe(self):
+        text = self.path("scored.txt")
+        with open(text, "w") as f:
+            f.write("abcdefgh" * 4)
+        expected = self.llamac("perplexity", self.plan, text).stdout
+        for name in ("-", "/dev/stdin"):
+            got = self.llamac("perplexity", self.plan, "-f", name, stdin=None, input="abcdefgh" * 4).stdout
+            self.assertEqual(got, expected)
+
+    def test_check_ends_with_a_verdict(self):
+        lines = self.llamac("check", self.model, "--tokens", "1,2").stdout.splitlines()
+        self.assertRegex(lines[-1], r"^ok: \d+ passes, \d+ kernels and 2 targets agree with the reference$")
 
 
 class Loading(SmallModel):

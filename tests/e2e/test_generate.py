@@ -134,7 +134,11 @@ class Lines(GenerateCase):
         for number, (line, _) in enumerate(bad):
             lines += [line, {"id": f"good {number + 1}", **good}]
         out = self.fresh("bad.jsonl")
-        answers, summary = self.generate(lines, out=out)
+        path = self.write(lines)
+        answers, summary = self.generate(path, out=out)
+        # Again, now with an exit code.
+        result = self.llamac("generate", self.plan, "--prompts", path, "-o", out, "--strict", expect=USAGE)
+        self.assertIn(f"expected requests that can be answered, got {len(bad)} that cannot", result.stderr)
         self.assertEqual((summary["answers"], summary["errors"]), (len(bad) + 1, len(bad)))
         errors = {a["line"]: a for a in answers if "error" in a}
         for number, (_, message) in enumerate(bad):

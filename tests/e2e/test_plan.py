@@ -17,7 +17,7 @@ support.require("numpy", "gguf")
 
 from llama_numpy import Config
 from make_model import quantise, random_weights, write_gguf
-from support import LLAMAC, MEMORY, OK, UNSUPPORTED, USAGE
+from support import LLAMAC, MEMORY, OK, USAGE
 
 SHAPES = os.path.join(support.ROOT, "tests", "compiler", "Inputs", "shapes")
 PAGE = 64
@@ -233,7 +233,8 @@ class Plan(support.TestCase):
         for options, code, words in (
             (("--gpu", "h300"), USAGE, r"--gpu: expected one of .*sm_90a.*h200.*, got h300"),
             (("--gpu", "h200", "--target", "cpu"), USAGE, r"--gpu: expected --target cuda or sim, got cpu"),
-            (("--target", "tpu"), UNSUPPORTED, r"--target: expected cpu, cuda or sim, got tpu"),
+            (("--target", "tpu"), USAGE, r"--target: expected one of {cpu,cuda,sim,reference}, got tpu"),
+            (("--target", "reference"), USAGE, r"--target: expected cpu, cuda or sim, got reference"),
         ):
             with self.subTest(options):
                 result = support.run([LLAMAC, "plan", config_of("llama-3.2-1b"), *options])

@@ -124,23 +124,26 @@ TEST_F(LlamacRunTest, SaysWhatAFileIsAndWhatMakesAPlanOfIt) {
   const std::pair<std::string, const char *> kinds[] = {
       {"GGUF", "a GGUF model"},
       {"PK", "a PyTorch checkpoint"},
-      {std::string(8, '\1') + "{", "a safetensors file"},
-      {"text", "another kind of file"}};
+      {std::string(8, '\1') + "{", "a safetensors file"}};
   for (const auto &[bytes, kind] : kinds) {
     std::ofstream(model) << bytes << std::string(100, ' ');
     expectError(model + " --tokens 5", 5, kind);
     expectError(model + " --tokens 5", 5, "llamac compile " + model + " -o ");
   }
   expectError("/tmp --tokens 5", 5, "llamac compile /tmp -o ");
+  std::ofstream(model) << "text" << std::string(100, ' ');
+  expectError(model + " --tokens 5", 5,
+              "expected a plan or a model, got another kind of file");
 }
 
 TEST_F(LlamacRunTest, WrongWordsGetASuggestion) {
   const std::string run = plan.path() + " --tokens 5 ";
   expectError(run + "--promt x", 2, "option --promt; did you mean --prompt?");
-  expectError(run + "--temperature=1", 2, "did you mean --temp?");
+  expectError(run + "--temperatur=1", 2, "did you mean --temperature?");
   expectError("bench " + plan.path() + " --prompt-token 5", 2,
               "did you mean --prompt-tokens?; see llamac-run bench --help");
-  expectError(run + "first second", 2, "unexpected argument first");
+  expectError(run + "first", 2, "--tokens: expected no PROMPT beside it");
+  expectError(run + "first second", 2, "unexpected argument second");
   expectError("benhc " + plan.path(), 2,
               "unknown verb benhc; did you mean bench?");
 }

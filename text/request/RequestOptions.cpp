@@ -54,11 +54,11 @@ row(const char *name, OptionField (*field)(Request &), const char *help,
 static constexpr NamedOption<Request> options[] = {
     row("max_tokens", ofAnswer<&GenerateOptions::maxTokens>,
         "most tokens to generate; -1: until the context is full", {.least = -1},
-        "-n,--predict N"),
+        "-n,--predict,--n-predict,--max-tokens N"),
     row("temperature", ofSampling<&SamplingOptions::temperature>,
         "temperature that the logits are divided by; 0: always the most "
         "probable token",
-        {.least = 0}, "--temp T", "the model's setting, else 0"),
+        {.least = 0}, "--temp,--temperature T", "the model's setting, else 0"),
     row("top_k", ofSampling<&SamplingOptions::topK>,
         "sample from the K most probable tokens; 0 or -1: from all",
         {.least = -1}, "--top-k K", "the model's setting, else 0"),

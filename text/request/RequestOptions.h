@@ -61,7 +61,8 @@ template <typename Target> struct NamedOption {
   OptionField (*field)(Target &to);
   const char *help; ///< One sentence, which begins with a small letter.
   OptionRange range = {};
-  /// How command lines have it, "-s,--seed SEED"; empty: they do not.
+  /// How command lines have it, "-s,--seed SEED", with the names that other
+  /// programs have for it last; empty: they do not.
   const char *flag = "";
   /// The default in words, where the value that a Target has does not say it.
   const char *byDefault = nullptr;
