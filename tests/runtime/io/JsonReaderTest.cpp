@@ -42,13 +42,13 @@ TEST(JsonReader, ErrorsSayWhereTheMemberIs) {
   const auto root = JsonObject::root(*document);
   const auto deep = root->optionalObject("deep");
   expectRefused((*deep)->optionalInt("b").status(), ExitCode::BadFile, "file",
-                {absl::StrCat(":", text.find("\"b\""), ": b: "), "an integer",
-                 "\"text\""});
+                {absl::StrCat(":1:", text.find("\"b\"") + 1, ": b: "),
+                 "an integer", "\"text\""});
   expectRefused(root->requiredInt("c").status(), ExitCode::BadFile, "file",
                 {"c", "no such key"});
   expectRefused(
       root->optionalBool("a").status(), ExitCode::BadFile, "file",
-      {absl::StrCat(":", text.find("\"a\""), ": a: "), "true or false"});
+      {absl::StrCat(":1:", text.find("\"a\"") + 1, ": a: "), "true or false"});
 }
 
 TEST(JsonReader, ObjectsOfAnArrayKnowWhereTheyAre) {
@@ -61,8 +61,8 @@ TEST(JsonReader, ObjectsOfAnArrayKnowWhereTheyAre) {
   EXPECT_EQ(*(*rows)[0].requiredInt("a"), 2);
   EXPECT_EQ(*(*rows)[1].requiredInt("z"), 3);
   expectRefused((*rows)[1].requiredInt("a").status(), ExitCode::BadFile, "file",
-                {absl::StrCat(":", text.rfind("\"z\""), ": a: "), "an integer",
-                 "no such key"});
+                {absl::StrCat(":1:", text.rfind("\"z\"") + 1, ": a: "),
+                 "an integer", "no such key"});
   EXPECT_TRUE(root->objects("none")->empty());
 }
 
