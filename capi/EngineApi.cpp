@@ -126,7 +126,7 @@ chatFormatOf(const Model &model, const std::string &source) {
   const Tokenizer *tokenizer = model.tokenizer();
   if (!tokenizer)
     return usageError(absl::StrCat(
-        model.path(), ": expected a model with a tokenizer, got one without"));
+        model.name(), ": expected a model with a tokenizer, got one without"));
   return source.empty()
              ? ChatFormat::create(*tokenizer)
              : ChatFormat::create(*tokenizer, source, "option chat_template");

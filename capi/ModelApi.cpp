@@ -23,7 +23,7 @@ namespace llamac {
 ModelObject::ModelObject(std::shared_ptr<const Model> model)
     : loaded(std::move(model)), device(loaded->loaded().describe()) {
   const schema::PlanT &plan = loaded->plan();
-  described = {.path = loaded->path().c_str(),
+  described = {.path = loaded->planReader()->path().c_str(),
                .target = plan.target.c_str(),
                .device = device.c_str(),
                .context = loaded->context(),

@@ -82,7 +82,8 @@ class Tutorial(support.TestCase):
                     with open(os.path.join(self.home, name), "w", encoding="utf-8") as file:
                         file.write(block)
                 elif language == "console":
-                    commands += re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M)
+                    # Lines of a command that begin with spaces belong to it.
+                    commands += re.findall(r"^\$ (.*(?:\n  \S.*)*)\n((?:(?!\$ ).*\n)*)", block, re.M)
             self.assertTrue(commands, title)
             for command, shown in commands:
                 with self.subTest(step=title, command=command):
@@ -91,8 +92,11 @@ class Tutorial(support.TestCase):
     def check(self, command, shown, served):
         options = {"cwd": self.home, "env": self.environment, "stdin": subprocess.DEVNULL, "text": True}
         command, shown = (text.replace(":8080", f":{self.port}") for text in (command, shown))
-        if command.startswith("llamac serve "):
-            command = [*command.split(), "--port", str(self.port)]
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            self.environment[name], got = value, ""
+        elif command.startswith("llamac serve "):
+            command = [*command.replace("$MODEL", self.environment["MODEL"]).split(), "--port", str(self.port)]
             served.append(subprocess.Popen(command, stderr=subprocess.PIPE, **options))
             got = served[-1].stderr.readline()
         else:
