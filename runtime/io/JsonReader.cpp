@@ -39,13 +39,13 @@ static std::vector<uint64_t> linesOf(absl::string_view text,
 }
 
 /// The error at byte `offset` of a file with these `lines`. Lines and columns
-/// count from 1.
+/// count from 1. A text of no file has no places.
 static absl::Status malformedAt(absl::string_view file,
                                 const std::vector<uint64_t> &lines,
                                 uint64_t offset, absl::string_view field,
                                 const absl::AlphaNum &expected,
                                 const absl::AlphaNum &got) {
-  if (lines.empty())
+  if (lines.empty() || file.empty())
     return malformed(file, offset + 1, field, expected, got);
   const auto line = absl::c_upper_bound(lines, offset) - lines.begin();
   return malformed(absl::StrCat(file, ":", line),

@@ -42,7 +42,7 @@ class MalformedCase(ValuesCase):
         self.assertEqual(result.returncode, exit_code, message or "was accepted")
         self.assertNotIn("\n", message)
         if form:
-            self.assertRegex(message, r"^[^:]+:\d+: .+: expected .+, got .+$")
+            self.assertRegex(message, r"^[^:]+:\d+(:\d+)?: .+: expected .+, got .+$")
         for piece in pieces:
             self.assertIn(piece, message)
 

@@ -130,7 +130,7 @@ std::string remarksOf(const PassReportOptions &options) {
   testing::internal::CaptureStderr();
   reports.startPhase("fuse");
   EXPECT_TRUE(llvm::succeeded(reports.run("remarks", pm, *module)));
-  reports.endFusion();
+  reports.endFusion({});
   return testing::internal::GetCapturedStderr();
 }
 
