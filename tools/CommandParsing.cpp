@@ -133,7 +133,10 @@ static std::string describeExtra(const CLI::App &verb,
   if (!absl::StartsWith(argument, "-")) {
     names = namesOfVerbs(verb);
     return names.empty() || verb.get_option_no_throw("--model")
-               ? absl::StrCat("unexpected argument ", argument)
+               ? absl::StrCat("unexpected argument ", argument,
+                              verb.get_option_no_throw("PROMPT")
+                                  ? "; a prompt of several words is quoted"
+                                  : "")
                : absl::StrCat("unknown verb ", argument,
                               suggestion(argument, names));
   }

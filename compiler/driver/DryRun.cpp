@@ -68,20 +68,26 @@ bytesOf(absl::Span<const DryRunModel> models,
   return bytes;
 }
 
-/// The totals of the smallest program that has as many rows.
+/// The totals of the smallest program that has as many rows, or of the largest
+/// as often as it takes.
 static DecodeStep decodeOf(const schema::PlanT &plan, int64_t sequences) {
   DecodeStep step{.sequences = sequences, .totals = {}};
-  const auto holds = [&](const auto &program) {
-    return program->maxRows >= sequences && program->maxOutputRows >= sequences;
+  const auto rowsOf = [](const auto &program) {
+    return std::min(program->maxRows, program->maxOutputRows);
   };
-  const auto program = std::ranges::find_if(plan.programs, holds);
+  auto program =
+      std::ranges::find_if(plan.programs, [&](const auto &candidate) {
+        return rowsOf(candidate) >= sequences;
+      });
   if (program == plan.programs.end())
-    return step;
-  const auto rows = static_cast<double>(sequences);
-  const double keys = rows * static_cast<double>(plan.context);
-  for (const auto &launch : (*program)->launches) {
-    step.collectives += peersOf(*launch) != nullptr;
-    step.totals += totalsOf(*plan.kernels[launch->kernel], rows, keys, keys);
+    program = std::ranges::max_element(plan.programs, {}, rowsOf);
+  for (int64_t left = sequences; left > 0; left -= rowsOf(*program)) {
+    const auto rows = static_cast<double>(std::min(left, rowsOf(*program)));
+    const double keys = rows * static_cast<double>(plan.context);
+    for (const auto &launch : (*program)->launches) {
+      step.collectives += peersOf(*launch) != nullptr;
+      step.totals += totalsOf(*plan.kernels[launch->kernel], rows, keys, keys);
+    }
   }
   return step;
 }

@@ -102,7 +102,7 @@ class Usage(support.TestCase):
     def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
         config = Config(576, 1, 72, 1, vocab=64)
         model = write_huggingface(self.path("heads"), config, random_weights(config))
-        result = self.llamac("run", model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
+        result = self.llamac("compile", model, "-o", self.path("heads.plan"), "--target", "cuda", expect=UNSUPPORTED)
         self.assertIn("query heads of a kv head: expected at most 64, got 72", result.stderr)
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
@@ -137,7 +137,7 @@ class Words(support.TestCase):
             (("compile", "m", "--weight=q8_0"), "option --weight; did you mean --weights?"),
             (("compile", "m", "--no-weight"), "did you mean --no-weights?"),
             (("tokenize", "m", "a", "first", "second"), "unexpected argument first; see"),
-            (("run", "m", "hi", "m"), "unexpected argument m; see"),
+            (("run", "m", "hi", "m"), "unexpected argument m; a prompt of several words is quoted; see"),
             (("run", "m", __file__), f"unexpected argument {__file__}, which is no text but a file; -f reads"),
             (("run", "hi", "-m", "m"), "--model: expected one, got several"),
             (("run", "m", "hi", "-p", "hi"), "--prompt: expected no PROMPT beside it"),

@@ -141,6 +141,12 @@ class Plan(support.TestCase):
         found = self.plan(config_of("llama-2-7b"), "--gpu", "h200", "--parallel", 1)
         self.assertEqual(found["largest_context"], found["context"])
 
+    def test_more_sequences_than_a_step_has_rows_take_several(self):
+        options = ("--gpu", "h200", "-c", 512, "--parallel")
+        whole, several = (self.plan(config_of("llama-3.1-8b"), *options, count)["decode"][1] for count in (256, 1000))
+        self.assertEqual(several["weight_bytes"], 4 * whole["weight_bytes"])
+        self.assertAlmostEqual(several["cache_bytes"] / whole["cache_bytes"], 1000 / 256)
+
     def test_a_draft_model_counts_too(self):
         small = config_of("llama-3.2-1b")
         options = ("--gpu", "h100", "-c", 4096, "--parallel", 3)
