@@ -95,7 +95,7 @@ class SmallModels(support.TestCase):
         for options, message in (
             (("--tolerance", "0"), "above 0"),
             (("--tokens", "1,501"), "expected ids in [0, 501), got 501"),
-            (("--weights", "q9"), "expected keep"),
+            (("--weights", "q9"), "expected one of {keep"),
         ):
             with self.subTest(options=options):
                 result = self.llamac("check", self.models[1], *options, expect=support.USAGE)
