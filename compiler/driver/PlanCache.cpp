@@ -13,6 +13,7 @@
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/cuda/Driver.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/plan/PlanReader.h"
@@ -147,7 +148,7 @@ absl::StatusOr<std::string> cachedPlan(const Checkpoint &checkpoint,
 
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
-                                         bool quiet) {
+                                         bool quiet, bool runsHere) {
   if (namesPlan(model))
     return ResolvedPlan{model, false};
   const OpenOptions opening = {.headOf = options.headOf};
@@ -175,6 +176,8 @@ absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
   }
   LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                           Compilation::create(checkpoint, options));
+  if (runsHere && options.target == "cuda")
+    LLAMAC_RETURN_IF_ERROR(gpuCapability(options.gpuIndex).status());
   if (!quiet)
     std::fprintf(stderr, "compiling %s for %s%s\n", printable(model).c_str(),
                  compilation->options().target.c_str(),

@@ -19,7 +19,6 @@
 #include "compiler/trial/KernelVariants.h"
 #include "engine/step/Model.h"
 #include "runtime/base/Status.h"
-#include "runtime/cuda/Driver.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanReader.h"
 #include "tools/CommandLine.h"
@@ -62,22 +61,20 @@ LoadedModel ModelCommand::load() const {
   LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
   options.hasWeights = !runtime.randomWeights;
   options.gpuIndex = runtime.gpuIndex;
-  // Without a GPU here nothing is compiled for one.
-  if (options.target == "cuda" && !namesPlan(model))
-    LLAMAC_RETURN_IF_ERROR(gpuCapability(options.gpuIndex).status());
   LLAMAC_ASSIGN_OR_RETURN(const DraftedPlans drafted,
                           resolveDraft(model, runtime.draft, options));
   static const ClangVariantCompiler compiler;
   for (int attempt = 0;; ++attempt) {
-    LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
-                            resolvePlan(model, drafted.ofModel, runtime.quiet));
+    LLAMAC_ASSIGN_OR_RETURN(
+        const ResolvedPlan plan,
+        resolvePlan(model, drafted.ofModel, runtime.quiet, /*runsHere=*/true));
     ModelOptions loading = runtime;
     loading.verify &= !plan.verified;
     loading.name = model;
     if (!runtime.draft.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(
-          const ResolvedPlan draft,
-          resolvePlan(runtime.draft, drafted.ofDraft, runtime.quiet));
+      LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan draft,
+                              resolvePlan(runtime.draft, drafted.ofDraft,
+                                          runtime.quiet, /*runsHere=*/true));
       loading.draft = draft.path;
     }
     loading.devices = allDevices();

@@ -102,7 +102,7 @@ class Usage(support.TestCase):
     def test_a_model_that_cuda_kernels_do_not_take_is_refused(self):
         config = Config(576, 1, 72, 1, vocab=64)
         model = write_huggingface(self.path("heads"), config, random_weights(config))
-        result = self.llamac("compile", model, "-o", self.path("heads.plan"), "--target", "cuda", expect=UNSUPPORTED)
+        result = self.llamac("run", model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
         self.assertIn("query heads of a kv head: expected at most 64, got 72", result.stderr)
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
