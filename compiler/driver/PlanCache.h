@@ -47,8 +47,8 @@ struct ResolvedPlan {
 /// compiled when the cache has none, or, with a warning on stderr, when that is
 /// corrupt or of another model or other options. Its key hashes the model's
 /// contents, `options` with what they leave open, and this build of the
-/// compiler. Unless `quiet`, a line on stderr says that a plan is compiled. Where
-/// it `runsHere`, the device error of a missing GPU comes before that.
+/// compiler. Unless `quiet`, a line on stderr says that a plan is compiled.
+/// Where it `runsHere`, the device error of a missing GPU comes before that.
 absl::StatusOr<ResolvedPlan> resolvePlan(const std::string &model,
                                          const CompileOptions &options,
                                          bool quiet, bool runsHere = false);
