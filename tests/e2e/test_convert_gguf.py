@@ -488,7 +488,7 @@ class Refused(GgufCase):
     def test_types_that_ggml_has_not(self):
         model = write_huggingface(self.path("types"), CONFIG, random_weights(CONFIG))
         for kind in ("mxfp8", "q6_k", "int8"):
-            words = f"--type: expected f32, f16, bf16, q8_0 or q4_0, got {kind}"
+            words = f"--type: expected one of {{f32,f16,bf16,q8_0,q4_0}}, got {kind}"
             self.refuse(model, support.USAGE, words, options=("--type", kind))
         out = self.path("types-hf")
         result = self.llamac("convert", model, "-o", out, "--to", "huggingface", "--type", "q8_0", expect=support.USAGE)
