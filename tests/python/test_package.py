@@ -188,7 +188,7 @@ class Models(PackageTest):
         broken = self.path("broken.plan")
         with open(broken, "wb") as file:
             file.write(b"no plan at all" * 100)
-        self.assert_error(Code.BAD_PLAN, "magic", llamac.Model.load, broken)
+        self.assert_error(Code.BAD_PLAN, "expected a plan or a model, got another kind of file", llamac.Model.load, broken)
         self.assert_error(Code.USAGE, "thread", llamac.Model.load, self.model.path, thread=2)
         self.assert_error(Code.USAGE, "expected an int", llamac.Model.load, self.model.path, threads="two")
 
