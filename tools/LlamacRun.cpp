@@ -22,6 +22,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/load/RankFollower.h"
 #include "runtime/load/RankLeader.h"
 #include "tools/CommandLine.h"
@@ -133,8 +134,11 @@ static absl::Status execute(Invocation &invocation,
     return benchCommand(model, invocation.bench, stdout);
   if (command == "generate")
     return generateCommand(model, invocation.generate, stdout, stderr);
-  if (command == "logits")
+  if (command == "logits") {
+    LLAMAC_RETURN_IF_ERROR(
+        checkNotInput("-o", invocation.logits.output, model->name()));
     return logitsCommand(model, invocation.logits);
+  }
   if (command == "perplexity")
     return perplexityCommand(model, invocation.perplexity, stdout);
   return runCommand(model, invocation.run, stdout, stderr);

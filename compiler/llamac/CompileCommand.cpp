@@ -323,6 +323,7 @@ struct CompileCommand {
       return findCached();
     LLAMAC_ASSIGN_OR_RETURN(const Phase last, lastPhase());
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+    LLAMAC_RETURN_IF_ERROR(checkNotInput("-o", output, model));
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open(last));
     LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
                             Compilation::create(checkpoint, options));

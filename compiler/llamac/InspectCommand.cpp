@@ -293,6 +293,8 @@ struct InspectCommand {
       return usageError("--html: expected neither --json nor --memory");
     if (before.empty() && !beforeMeasured.empty())
       return usageError("--compare-measured: expected --compare as well");
+    for (const std::string &input : {path, measured, before, beforeMeasured})
+      LLAMAC_RETURN_IF_ERROR(checkNotInput("--html", html, input));
     LLAMAC_ASSIGN_OR_RETURN(Json data, collect(path, measured));
     if (!before.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(data["before"], collect(before, beforeMeasured));

@@ -19,6 +19,7 @@
 #include "compiler/trial/KernelVariants.h"
 #include "engine/step/Model.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanReader.h"
 #include "tools/CommandLine.h"
@@ -237,6 +238,8 @@ void addLogitsCommand(CLI::App &app, absl::Status &status) {
       addLogitsOptions,
       "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy",
       [](ModelCommand &command, LogitsOptions &options) -> absl::Status {
+        LLAMAC_RETURN_IF_ERROR(
+            checkNotInput("-o", options.output, command.model));
         if (command.onReference())
           return referenceLogits(command.model, command.compile.options,
                                  options);

@@ -27,6 +27,17 @@ namespace llamac {
 
 static constexpr size_t bufferBytes = size_t{1} << 20;
 
+absl::Status checkNotInput(absl::string_view flag, const std::string &output,
+                           const std::string &input) {
+  std::error_code error;
+  return std::filesystem::equivalent(output, input, error)
+             ? usageError(absl::StrCat(
+                   flag,
+                   ": expected another file than the one that is read, got ",
+                   output))
+             : absl::OkStatus();
+}
+
 FileCalls FileCalls::system() {
   return {
       [](int file, const void *data, size_t size, off_t offset) {

@@ -43,6 +43,11 @@ struct FileCalls {
   static FileCalls system();
 };
 
+/// Usage error where the file `output`, named by `flag`, is `input`, which is
+/// read: it would be lost.
+absl::Status checkNotInput(absl::string_view flag, const std::string &output,
+                           const std::string &input);
+
 class AtomicFile {
 public:
   /// Starts the file that commit() will put at `path`. Usage error for a path

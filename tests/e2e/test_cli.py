@@ -105,6 +105,28 @@ class Usage(support.TestCase):
         result = self.llamac("run", model, "-p", "a", "--target", "cuda", expect=UNSUPPORTED)
         self.assertIn("query heads of a kv head: expected at most 64, got 72", result.stderr)
 
+    def test_an_output_does_not_replace_what_is_read(self):
+        config = Config(64, 1, 2, 1, vocab=501)
+        model = write_gguf(self.path("kept.gguf"), config, quantise(random_weights(config), "BF16")[0])
+        plan = self.path("kept.plan")
+        self.llamac("compile", model, "-o", plan, "-q")
+        linked = self.path("linked.gguf")
+        os.link(model, linked)
+        for file, flag, *args in (
+            (model, "-o", "compile", model, "-o", model),
+            (model, "-o", "compile", model, "-o", linked),
+            (model, "-o", "convert", model, "--to", "gguf", "-o", model),
+            (model, "--html", "inspect", model, "--html", model),
+            (plan, "--html", "inspect", model, "--compare", plan, "--html", plan),
+            (plan, "-o", "logits", plan, "--tokens", "1", "-o", plan),
+        ):
+            with self.subTest(args[0]), open(file, "rb") as f:
+                before = f.read()
+                error = self.llamac(*args, expect=USAGE).stderr
+                self.assertIn(f"{flag}: expected another file than the one that is read, got ", error)
+                with open(file, "rb") as after:
+                    self.assertEqual(after.read(), before)
+
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
         plan = self.path("short.plan")
         self.llamac("compile", self.model, "-o", plan, "-c", "16")
