@@ -13,6 +13,7 @@
 #include "frontends/Files.h"
 #include "frontends/PulledNames.h"
 #include "frontends/gguf/GgufParts.h"
+#include "frontends/huggingface/EagleHead.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/match.h"
@@ -101,8 +102,7 @@ static absl::StatusOr<Detected> detectConfig(const std::string &path,
       slash == std::string::npos ? "." : path.substr(0, slash);
   if (root.has("dim"))
     return Detected{CheckpointFormat::Meta, directory, path};
-  LLAMAC_ASSIGN_OR_RETURN(const bool isHead, isDraftHead(path));
-  if (root.has("hidden_size") || isHead)
+  if (root.has("hidden_size") || isEagleHead(root))
     return Detected{CheckpointFormat::HuggingFace, directory, path};
   return malformed(path, 0, "configuration",
                    "\"dim\" of a params.json or \"hidden_size\" of a "

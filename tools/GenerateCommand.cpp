@@ -21,6 +21,7 @@
 #include "runtime/base/Interrupts.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/LineFiles.h"
 #include "text/request/RequestJson.h"
@@ -166,13 +167,10 @@ absl::Status checkGenerate(const GenerateCommandOptions &options) {
                       "file");
   if (options.prompts == "-")
     return absl::OkStatus();
-  LLAMAC_ASSIGN_OR_RETURN(const auto input,
-                          LineReader::open(options.prompts, mostRequestBytes));
-  if (input->isSameFile(options.output))
-    return usageError(
-        absl::StrCat("-o: expected another file than that of --prompts, got ",
-                     options.output));
-  return absl::OkStatus();
+  LLAMAC_RETURN_IF_ERROR(
+      LineReader::open(options.prompts, mostRequestBytes).status());
+  return checkNotInput("-o", options.output, options.prompts,
+                       "that of --prompts");
 }
 
 absl::Status Generation::openFiles() {

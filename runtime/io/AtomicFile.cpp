@@ -28,13 +28,11 @@ namespace llamac {
 static constexpr size_t bufferBytes = size_t{1} << 20;
 
 absl::Status checkNotInput(absl::string_view flag, const std::string &output,
-                           const std::string &input) {
+                           const std::string &input, absl::string_view what) {
   std::error_code error;
   return std::filesystem::equivalent(output, input, error)
-             ? usageError(absl::StrCat(
-                   flag,
-                   ": expected another file than the one that is read, got ",
-                   output))
+             ? usageError(absl::StrCat(flag, ": expected another file than ",
+                                       what, ", got ", output))
              : absl::OkStatus();
 }
 

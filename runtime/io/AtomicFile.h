@@ -44,9 +44,10 @@ struct FileCalls {
 };
 
 /// Usage error where the file `output`, named by `flag`, is `input`, which is
-/// read: it would be lost.
+/// read: it would be lost. `what` says which file that is.
 absl::Status checkNotInput(absl::string_view flag, const std::string &output,
-                           const std::string &input);
+                           const std::string &input,
+                           absl::string_view what = "the one that is read");
 
 class AtomicFile {
 public:

@@ -103,14 +103,6 @@ std::optional<absl::string_view> LineReader::line() const {
                                    : std::optional<absl::string_view>(current);
 }
 
-bool LineReader::isSameFile(absl::string_view other) const {
-  struct stat own{}, theirs{};
-  return fstat(descriptor, &own) == 0 &&
-         stat(std::string(other).c_str(), &theirs) == 0 &&
-         S_ISREG(own.st_mode) && own.st_dev == theirs.st_dev &&
-         own.st_ino == theirs.st_ino;
-}
-
 //===----------------------------------------------------------------------===//
 // Appending
 //===----------------------------------------------------------------------===//

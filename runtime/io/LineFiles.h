@@ -53,9 +53,6 @@ public:
   uint64_t size() const { return fileBytes; }
   const std::string &path() const { return name; }
 
-  /// Whether both are the same file.
-  bool isSameFile(absl::string_view other) const;
-
 private:
   LineReader() = default;
 

@@ -79,7 +79,7 @@ absl::StatusOr<CallForm> readConversation(const JsonObject &object,
   LLAMAC_ASSIGN_OR_RETURN(const auto parallel,
                           object.optionalBool("parallel_tool_calls"));
   const bool usesTools = !chat.inputs.tools.empty();
-  const ToolCallSyntax *syntax = syntaxOf(format);
+  const ToolCallSyntax *syntax = usesTools ? syntaxOf(format) : nullptr;
   if (usesTools && !syntax)
     return object.fail("tools",
                        "none, as the model's chat template has them called in "
