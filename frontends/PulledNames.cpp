@@ -151,14 +151,17 @@ absl::StatusOr<std::string> modelPath(absl::string_view given) {
     return *pulled;
   // Names of files are no names of repositories.
   const std::string extension = fs::path(path).extension();
-  if (!RepositoryName::parse(given) || extension == ".gguf" ||
+  const bool isRepository = RepositoryName::parse(given).has_value();
+  if ((!isRepository && !isNamePart(given)) || extension == ".gguf" ||
       extension == ".json" || extension == ".plan")
     return path;
-  return badFileError(absl::StrCat(given,
-                                   ": expected a path or the name of a pulled "
-                                   "model, got neither; llamac pull ",
-                                   given, " fetches it",
-                                   suggestion(given, pulledNames())));
+  return badFileError(absl::StrCat(
+      given,
+      ": expected a path or the name of a pulled model, got neither; llamac ",
+      isRepository ? absl::StrCat("pull ", given, " fetches it")
+                   : "list has the names, and llamac pull OWNER/MODEL fetches "
+                     "one",
+      suggestion(given, pulledNames())));
 }
 
 } // namespace llamac

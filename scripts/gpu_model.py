@@ -231,9 +231,9 @@ def counted_steps(llamac, model, weights, rows):
     command = [llamac, "compile", os.path.join(SHAPES, MODELS[model]), "--no-weights", "--target", "cuda", "-q"]
     command += ["--gpu", "sm_90a", "-c", "4096", "--stop-after", "schedule", "-o", os.devnull, "--explain-kernels"]
     command += ["--explain-rows", str(rows)] + (["--weights", weights] if weights != "bf16" else [])
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    lines = re.findall(r"^(\w+): (\d+) launches, .*, expected (\S+) us$", text, re.M)
-    return [Counted(name, int(launches), float(us)) for name, launches, us in lines]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^(\w+): a step(?:.|\n)*?^ +100\.0 +(\d+) +\S+ \S+ +\S+ +(\S+) .* the step", text, re.M)
+    return [Counted(name, int(launches), 1e3 * float(ms)) for name, launches, ms in lines]
 
 
 def step_in_kept(llamac, model, weights, rows):

@@ -87,9 +87,10 @@ static absl::Status limitCaches(const std::string &size) {
 void addCacheCommand(CLI::App &app, absl::Status &status) {
   CLI::App *verb =
       app.add_subcommand("cache", "List, clear or limit the disk caches");
-  verb->require_subcommand(1);
-  verb->add_subcommand("list", "Sizes and last use of the caches")
-      ->callback([&status] { status = listCaches(); });
+  verb->require_subcommand(0, 1);
+  const auto list = [&status] { status = listCaches(); };
+  verb->add_subcommand("list", "Sizes and last use of the caches (default)")
+      ->callback(list);
   verb->add_subcommand("clear", "Remove every cached file")
       ->callback([&status] { status = clearCaches(); });
   auto size = std::make_shared<std::string>();
@@ -98,6 +99,10 @@ void addCacheCommand(CLI::App &app, absl::Status &status) {
   limit->add_option("SIZE", *size,
                     "Bytes, such as 500M or 10G; default for 10G");
   limit->callback([size, &status] { status = limitCaches(*size); });
+  verb->callback([verb, list] {
+    if (verb->get_subcommands().empty())
+      list();
+  });
   verb->footer("Cached plans and compiled kernels are made again when they are "
                "needed; what\n`llamac tune` found stays. The least recently "
                "used go when they take more\nthan the limit: "

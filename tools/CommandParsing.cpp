@@ -194,6 +194,20 @@ static std::string describeParseError(const CLI::App &verb,
   return text;
 }
 
+/// `text`, which is about an option of `verb`, with the name that it has in
+/// `arguments`: "-n: ..." of "--predict: ...".
+static std::string asGiven(const CLI::App &verb, const std::string &text,
+                           const std::vector<std::string> &arguments) {
+  const std::string name = text.substr(0, text.find(':'));
+  const CLI::Option *option = verb.get_option_no_throw(name);
+  if (option && !option->get_positional())
+    for (const std::string &argument : arguments)
+      if (const std::string given = argument.substr(0, argument.find('='));
+          option->check_name(given))
+        return given + text.substr(name.size());
+  return text;
+}
+
 /// A message about what is wrong with the command line of `app`.
 static std::string describeError(const CLI::App &app,
                                  const CLI::ParseError &error,
@@ -216,8 +230,8 @@ static std::string describeError(const CLI::App &app,
     }
   std::string text = describeMistyped(*verb);
   if (text.empty())
-    text =
-        first ? describeExtra(*verb, *first) : describeParseError(*verb, error);
+    text = first ? describeExtra(*verb, *first)
+                 : asGiven(*verb, describeParseError(*verb, error), arguments);
   return absl::StrCat(text, "; see ", name, " --help");
 }
 

@@ -25,7 +25,8 @@ static std::string commaSeparated(absl::string_view list) {
 
 CLI::Validator knownValues(absl::string_view list) {
   return CLI::IsMember(
-      std::vector<std::string>(absl::StrSplit(commaSeparated(list), ',')));
+      std::vector<std::string>(absl::StrSplit(commaSeparated(list), ',')),
+      CLI::ignore_case);
 }
 
 CLI::Validator suggestedValues(absl::string_view list) {

@@ -27,7 +27,7 @@ namespace llamac {
 /// have no name in CLI11's messages.
 inline constexpr const char *unlistedHeading = "unlisted";
 
-/// Takes the values of `list`, "a, b or c", alone.
+/// Takes the values of `list`, "a, b or c", alone, in letters of either case.
 CLI::Validator knownValues(absl::string_view list);
 
 /// Takes anything, and shows the values of `list` to completion, as

@@ -21,6 +21,7 @@
 #include "runtime/base/Interrupts.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/JsonText.h"
 #include "runtime/io/LineFiles.h"
@@ -81,6 +82,9 @@ struct Summary {
   int64_t skipped = 0; ///< Requests that were answered before.
   int64_t promptTokens = 0, cachedTokens = 0, answerTokens = 0;
 };
+
+/// Wrong lines that are shown on stderr.
+constexpr int64_t mostWarnings = 5;
 
 /// A run of the command.
 class Generation {
@@ -425,7 +429,16 @@ absl::Status Generation::writeAnswer(const Entry &entry, int number,
 
 absl::Status Generation::writeError(const Entry &entry,
                                     absl::string_view message) {
-  ++summary.errors;
+  if (++summary.errors <= mostWarnings && !options.quiet) {
+    progress.finish();
+    const std::string where = absl::StrCat("line ", entry.line);
+    printWarning(absl::StrCat(
+        options.prompts, ": ",
+        absl::StartsWith(message, where) ? "" : where + ": ", message,
+        summary.errors < mostWarnings ? ""
+                                      : "; further wrong lines are not shown, "
+                                        "their answers say why"));
+  }
   if (entry.left == 0)
     doneBytes += entry.bytes;
   if (knownWrong.contains(wrongKey(entry.line, entry.mark)))

@@ -50,7 +50,9 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
       given != 1)
     return usageError(absl::StrCat(
         "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got ",
-        given == 0 ? "none; the verb chat asks for messages" : "several"));
+        given == 0 ? "none; -p - reads stdin, and the verb chat asks for "
+                     "messages"
+                   : "several"));
   if (options.tokens)
     LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
   if (options.prompt == "-")

@@ -267,6 +267,7 @@ serveCommand(const ServeOptions &options,
   absl::FPrintF(log, "listening on %s\n", server->url());
   std::fflush(log);
   runUntil(ending, context, *server, service, options.drainSeconds, log);
+  absl::FPrintF(log, "stopped\n");
   return lost;
 }
 

@@ -532,10 +532,11 @@ absl::Status Compilation::runPhase(Phase phase) {
                               countedContext(0, compileOptions.context));
       // A prompt of so many rows has as many tokens at least.
       const int64_t rows = compileOptions.reports.explainRows;
-      llvm::errs() << explainKernels(
+      reports.explanations() << explainKernels(
           *graph, target(),
           costStep(std::max(tokens, std::min(rows, compileOptions.context))),
           reports, rows);
+      reports.explanations().flush();
     }
     return absl::OkStatus();
   case Phase::Emit:

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/driver/KernelUses.h"
+
+#include "compiler/driver/TextTable.h"
 #include "runtime/base/Status.h"
 
 #include "absl/strings/str_cat.h"
@@ -92,80 +94,159 @@ static std::string bytesText(double bytes) {
                          units[unit]);
 }
 
-/// The bound of `use`, and how near it should come to that.
-static std::string boundText(const KernelUse &use) {
-  if (!use.peaks)
-    return absl::StrFormat("%.3g FLOP/byte", use.cost.intensity());
-  const double least = use.leastSeconds();
-  std::string text = absl::StrFormat(
-      "bound by %s, at least %.3g us",
-      use.isBoundByMemory() ? "memory" : "arithmetic", 1e6 * least);
-  if (use.seconds > 0)
-    absl::StrAppendFormat(&text, ", expected %.3g us: %.0f %% of the limit",
-                          1e6 * use.seconds, 100 * least / use.seconds);
-  return text;
+static std::string milliseconds(double seconds) {
+  return absl::StrFormat("%.4f", 1e3 * seconds);
 }
 
-static std::string useText(const KernelUse &use, double allBytes) {
-  plan::KernelOp kernel = use.kernel;
-  std::string text = absl::StrFormat("%s: family %s", kernel.getSymName().str(),
-                                     kernel.getFamily().str());
-  if (!use.tiles.empty())
-    absl::StrAppend(&text, " ", use.tiles);
-  absl::StrAppendFormat(&text, "; %d %s of %d %s; %s each, %.1f %% of the step",
-                        use.launches.size(),
-                        use.launches.size() == 1 ? "launch" : "launches",
-                        use.rows, use.rows == 1 ? "row" : "rows",
-                        bytesText(static_cast<double>(use.cost.bytes())),
-                        100 * use.bytes() / std::max(allBytes, 1.0));
-  absl::StrAppend(&text, "; ", boundText(use));
-  for (const std::string &why : use.slowPaths)
-    absl::StrAppend(&text, "; slow path: ", why);
-  return text;
+static std::string percent(double part, double whole) {
+  return absl::StrFormat("%.1f", 100 * part / std::max(whole, 1e-30));
+}
+
+namespace {
+
+/// The table of a program: a row for each use, the largest share of the step
+/// first, with what keeps it from a faster kernel below it, and the sum.
+class UsesTable {
+public:
+  UsesTable(std::vector<KernelUse> uses, double gap)
+      : uses(std::move(uses)), gap(gap) {
+    for (const KernelUse &use : this->uses) {
+      launches += use.launches.size();
+      bytes += use.bytes();
+      limit += limitOf(use);
+      expected += expectedOf(use);
+      isPredicted |= use.seconds > 0;
+    }
+    isTimed = limit > 0;
+    llvm::sort(this->uses, [&](const KernelUse &a, const KernelUse &b) {
+      return weightOf(a) > weightOf(b);
+    });
+  }
+
+  std::string text() const {
+    std::vector<TextTable::Column> columns = {
+        {"share %", true}, {"launches", true}, {"rows", true}, {"each", true}};
+    if (isTimed)
+      columns.push_back({isPredicted ? "limit ms" : "ms", true});
+    if (isPredicted)
+      columns.insert(columns.end(), {{"expected ms", true}, {"limit %", true}});
+    columns.push_back({isTimed ? "bound by" : "FLOP/byte", !isTimed});
+    columns.push_back({"kernel: family and tiles"});
+    TextTable table(std::move(columns));
+    for (const KernelUse &use : uses) {
+      table.addRow(cellsOf(use));
+      for (const std::string &why : use.slowPaths)
+        table.addNote(absl::StrCat("slow path: ", why));
+    }
+    table.addRow(sumCells());
+    return table.text();
+  }
+
+private:
+  static double countOf(const KernelUse &use) {
+    return static_cast<double>(use.launches.size());
+  }
+  static double limitOf(const KernelUse &use) {
+    return countOf(use) * use.leastSeconds();
+  }
+  static double expectedOf(const KernelUse &use) {
+    return countOf(use) * std::max(use.seconds, use.leastSeconds());
+  }
+  /// The part of `use` in the step, of what is known best: time or bytes.
+  double weightOf(const KernelUse &use) const {
+    return isTimed ? expectedOf(use) : use.bytes();
+  }
+
+  std::vector<std::string> cellsOf(const KernelUse &use) const {
+    plan::KernelOp kernel = use.kernel;
+    std::vector<std::string> cells = {
+        percent(weightOf(use), isTimed ? expected : bytes),
+        absl::StrCat(use.launches.size()), absl::StrCat(use.rows),
+        bytesText(static_cast<double>(use.cost.bytes()))};
+    if (isTimed)
+      cells.push_back(milliseconds(limitOf(use)));
+    if (isPredicted) {
+      const bool isKnown = use.seconds > 0;
+      cells.push_back(isKnown ? milliseconds(countOf(use) * use.seconds) : "");
+      cells.push_back(isKnown ? percent(use.leastSeconds(), use.seconds) : "");
+    }
+    if (!isTimed)
+      cells.push_back(absl::StrFormat("%.3g", use.cost.intensity()));
+    else
+      cells.push_back(!use.peaks              ? ""
+                      : use.isBoundByMemory() ? "memory"
+                                              : "arithmetic");
+    cells.push_back(absl::StrCat(kernel.getSymName().str(), ": ",
+                                 kernel.getFamily().str(),
+                                 use.tiles.empty() ? "" : " ", use.tiles));
+    return cells;
+  }
+
+  std::vector<std::string> sumCells() const {
+    std::vector<std::string> cells = {"100.0", absl::StrCat(launches), "",
+                                      bytesText(bytes)};
+    if (isTimed)
+      cells.push_back(milliseconds(limit));
+    const double gaps = static_cast<double>(launches) * gap;
+    if (isPredicted) {
+      cells.push_back(milliseconds(expected + gaps));
+      cells.push_back(percent(limit, expected + gaps));
+    }
+    cells.push_back("");
+    cells.push_back(isPredicted && gaps > 0
+                        ? absl::StrFormat("the step; %s ms between launches",
+                                          milliseconds(gaps))
+                        : "the step");
+    return cells;
+  }
+
+  std::vector<KernelUse> uses;
+  double gap; ///< Seconds between two launches.
+  size_t launches = 0;
+  double bytes = 0, limit = 0, expected = 0;
+  bool isTimed = false;     ///< Whether there are peaks.
+  bool isPredicted = false; ///< Whether the target predicts times.
+};
+
+} // namespace
+
+/// Where the limits of the tables come from; `hasLimits`: whether there are
+/// any.
+static std::string limitsText(bool hasLimits,
+                              const std::optional<kernel::Peaks> &host) {
+  if (!hasLimits)
+    return "No peaks are known: memory bounds what has fewer FLOP/byte than "
+           "the machine.\n";
+  if (!host)
+    return "Limits are those of the GPU's data sheet.\n";
+  return absl::StrFormat(
+      "Times are those at %.3g GB/s and %.3g GFLOP/s of f32, measured just now "
+      "beside what else runs here.\nWhat caches hold, and products of integers "
+      "and of bf16, can be faster.\n",
+      1e-9 * host->bandwidth, 1e-9 * host->operations);
 }
 
 std::string explainKernels(ModuleOp module, const kernel::Target &target,
                            const kernel::CostStep &step,
                            const PassReports &reports, int64_t rows) {
   std::string text;
+  bool hasLimits = false;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     const auto most = static_cast<int64_t>(program.getMaxRows());
     if (rows > most)
       continue;
-    const std::vector<KernelUse> uses =
-        kernelUses(program, target, step, reports, rows > 0 ? rows : most);
-    const std::string name = program.getSymName().str();
-    size_t launches = 0;
-    double bytes = 0, least = 0, expected = 0;
-    for (const KernelUse &use : uses) {
-      const auto count = static_cast<double>(use.launches.size());
-      launches += use.launches.size();
-      bytes += use.bytes();
-      least += count * use.leastSeconds();
-      expected += count * (std::max(use.seconds, use.leastSeconds()) +
-                           target.launchGap());
-    }
-    absl::StrAppendFormat(&text,
-                          "%s: %d launches, %s, the last row at %d tokens; ",
-                          name, launches, bytesText(bytes), step.context);
-    const std::optional<kernel::Peaks> &host = reports.hostPeaks();
-    if (least > 0 && host)
-      absl::StrAppendFormat(
-          &text,
-          "at least %.3g us at the %.3g GB/s and %.3g GFLOP/s of f32 that were "
-          "measured here; products of integers and bf16 can be faster\n",
-          1e6 * least, 1e-9 * host->bandwidth, 1e-9 * host->operations);
-    else if (least > 0)
-      absl::StrAppendFormat(
-          &text, "at least %.3g us by the GPU's data sheet, expected %.3g us\n",
-          1e6 * least, 1e6 * expected);
-    else
-      absl::StrAppend(&text, "no peaks are known: memory bounds what has fewer "
-                             "FLOP/byte than the machine\n");
-    for (const KernelUse &use : uses)
-      absl::StrAppend(&text, name, ": ", useText(use, bytes), "\n");
+    const int64_t taken = rows > 0 ? rows : most;
+    std::vector<KernelUse> uses =
+        kernelUses(program, target, step, reports, taken);
+    hasLimits |= llvm::any_of(
+        uses, [](const KernelUse &use) { return use.leastSeconds() > 0; });
+    const int64_t counted = std::min(taken, step.context);
+    absl::StrAppendFormat(
+        &text, "%s: a step of %d %s, the last at %d tokens\n%s\n",
+        program.getSymName().str(), counted, counted == 1 ? "row" : "rows",
+        step.context, UsesTable(std::move(uses), target.launchGap()).text());
   }
-  return text;
+  return text + limitsText(hasLimits, reports.hostPeaks());
 }
 
 } // namespace llamac

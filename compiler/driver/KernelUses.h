@@ -69,10 +69,11 @@ kernelUses(plan::ProgramOp program, const kernel::Target &target,
            kernel::CostStep step, const PassReports &reports,
            int64_t maxRows = std::numeric_limits<int64_t>::max());
 
-/// For people, a line for each use in each program: its family, tiles, bytes,
-/// what bounds it, the share of that which it should reach where the target
-/// predicts times, and why it does not take a faster way. The step has `rows`
-/// rows, in the programs that take so many; 0: as many as each takes.
+/// For people, a table for each program, with a row for each use, the largest
+/// first: its share of the step, bytes, time at the limit that bounds it, the
+/// time that is expected where the target predicts it, family and tiles, and
+/// why it does not take a faster way. The step has `rows` rows, in the programs
+/// that take so many; 0: as many as each takes.
 std::string explainKernels(mlir::ModuleOp module, const kernel::Target &target,
                            const kernel::CostStep &step,
                            const PassReports &reports, int64_t rows);

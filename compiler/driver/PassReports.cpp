@@ -155,10 +155,12 @@ LogicalResult PassReports::take(StringRef name, Diagnostic &diagnostic) {
   if (!options.explainFusion)
     return success();
   // On one line with its notes.
-  llvm::errs() << describe(location) << ": " << text;
+  llvm::raw_ostream &os = explanations();
+  os << describe(location) << ": " << text;
   for (Diagnostic &note : diagnostic.getNotes())
-    llvm::errs() << "; " << describe(note.getLocation()) << ": " << note;
-  llvm::errs() << "\n";
+    os << "; " << describe(note.getLocation()) << ": " << note;
+  os << "\n";
+  os.flush();
   return success();
 }
 
@@ -166,20 +168,19 @@ static bool isFusion(StringRef pass) { return pass.starts_with("fuse-"); }
 
 namespace {
 
-/// How many ops of each name there are before and after a pass.
+/// How many ops of each name there are before and after a pass. Terminators,
+/// which compute nothing, do not count.
 class OpCounts {
 public:
   void countBefore(ModuleOp module) { count(module, &Counts::before); }
   void countAfter(ModuleOp module) { count(module, &Counts::after); }
 
-  /// "kernel.matmul 211 -> 121, kernel.qkv 0 -> 30"; empty without changes.
-  std::string changes() const {
-    std::vector<std::string> texts;
+  /// Adds a row to `table` for each name that `pass` changed the number of.
+  void addChanges(StringRef pass, TextTable &table) const {
     for (const auto &[name, ops] : counts)
       if (ops.before != ops.after)
-        texts.push_back(
-            absl::StrCat(name.str(), " ", ops.before, " -> ", ops.after));
-    return absl::StrJoin(texts, ", ");
+        table.addRow({pass.str(), name.str(), absl::StrCat(ops.before),
+                      absl::StrCat(ops.after)});
   }
 
 private:
@@ -188,8 +189,10 @@ private:
   };
 
   void count(ModuleOp module, int64_t Counts::*when) {
-    module.walk(
-        [&](Operation *op) { ++(counts[op->getName().getStringRef()].*when); });
+    module.walk([&](Operation *op) {
+      if (!op->hasTrait<OpTrait::IsTerminator>())
+        ++(counts[op->getName().getStringRef()].*when);
+    });
   }
 
   std::map<StringRef, Counts> counts;
@@ -218,10 +221,10 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
   const Clock::time_point start = Clock::now();
   const LogicalResult result = pm.run(module);
   const double seconds = secondsSince(start);
-  if (explains)
+  if (explains) {
     ops.countAfter(module);
-  if (const std::string changes = ops.changes(); !changes.empty())
-    llvm::errs() << name << ": fused: " << changes << "\n";
+    ops.addChanges(name, fusions);
+  }
   if (asksFor(options.printAfter, name))
     printTitled("after", name, shown(module, options.printLocations));
   if (options.printChanged)
@@ -237,14 +240,17 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
 void PassReports::endFusion(ArrayRef<std::string> skipped) const {
   if (!options.explainFusion)
     return;
+  llvm::raw_ostream &os = explanations();
+  os << fusions.text();
   bool isWhole = remarks == 0;
   for (StringRef pass : skipped)
     if (isFusion(pass)) {
-      llvm::errs() << pass << ": not fused: the pass was skipped\n";
+      os << pass << ": not fused: the pass was skipped\n";
       isWhole = false;
     }
   if (isWhole)
-    llvm::errs() << "fuse: no op was left out of a fusion\n";
+    os << "fuse: no op was left out of a fusion\n";
+  os.flush();
 }
 
 void PassReports::startPhase(StringRef name) {

@@ -16,6 +16,7 @@
 #ifndef LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
 #define LLAMAC_COMPILER_DRIVER_PASSREPORTS_H
 
+#include "compiler/driver/TextTable.h"
 #include "ir/kernel/Target.h"
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <cstdint>
@@ -53,9 +55,10 @@ struct PassReportOptions {
   bool printChanged = false;    ///< A diff for each pass that changes the IR.
   bool printLocations = false;  ///< With all IR but that of diffs.
   std::optional<int64_t> layer; ///< Whose ops are printed; none: all ops.
-  bool explainFusion = false;   ///< The fusions and remarks of passes, on
-                                ///< stderr.
-  bool explainKernels = false;  ///< A description of each kernel, likewise.
+  bool explainFusion = false;   ///< The fusions and remarks of passes.
+  bool explainKernels = false;  ///< A description of each kernel.
+  /// Whether explanations go to stderr, as stdout has the result.
+  bool explainsOnStderr = false;
   /// The peaks of this machine, for kernels whose target knows none.
   std::optional<kernel::Peaks> hostPeaks = {};
   int64_t explainRows = 0;     ///< Rows of the explained step; 0: as many as
@@ -94,13 +97,19 @@ public:
   llvm::LogicalResult run(llvm::StringRef name, mlir::PassManager &pm,
                           mlir::ModuleOp module);
 
-  /// Ends the phase of fusions: where they are to be explained, names those of
-  /// the `skipped` passes, or says that no op was left out of one.
+  /// Ends the phase of fusions: where they are to be explained, prints the
+  /// table of the ops that each pass fused, and names those of the `skipped`
+  /// passes, or says that no op was left out of one.
   void endFusion(llvm::ArrayRef<std::string> skipped) const;
 
   /// The remarks of passes on ops at `location`: "fuse-qkv: not fused: ...".
   std::vector<std::string> remarksAt(mlir::Location location) const {
     return remarksOf.lookup(location);
+  }
+
+  /// Where explanations go.
+  llvm::raw_ostream &explanations() const {
+    return options.explainsOnStderr ? llvm::errs() : llvm::outs();
   }
 
   const std::optional<kernel::Peaks> &hostPeaks() const {
@@ -143,6 +152,10 @@ private:
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
   int remarks = 0; ///< Remarks of the phase.
+  TextTable fusions = TextTable({{"pass"},
+                                 {"op"},
+                                 {"before", /*alignsRight=*/true},
+                                 {"after", /*alignsRight=*/true}});
   llvm::DenseMap<mlir::Location, std::vector<std::string>> remarksOf;
   std::set<std::string> warnings;
   absl::Status dumpStatus;

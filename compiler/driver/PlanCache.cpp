@@ -16,14 +16,18 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/io/DiskCache.h"
 #include "runtime/plan/PlanConfig.h"
+#include "runtime/plan/PlanFormat.h"
 #include "runtime/plan/PlanReader.h"
 
 #include "absl/strings/str_cat.h"
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace llamac {
@@ -96,11 +100,19 @@ static absl::Status checkPlan(const std::string &path,
   return absl::OkStatus();
 }
 
+/// Whether the file at `path` has a plan's magic number.
+static bool startsAsPlan(const std::string &path) {
+  std::array<char, planMagic.size()> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::memcmp(start.data(), planMagic.data(), start.size()) == 0;
+}
+
 bool namesPlan(const std::string &path) {
   const std::string extension = std::filesystem::path(path).extension();
   std::error_code error;
-  return extension != ".gguf" && extension != ".json" &&
-         std::filesystem::is_regular_file(path, error);
+  if (!std::filesystem::is_regular_file(path, error))
+    return false;
+  return (extension != ".gguf" && extension != ".json") || startsAsPlan(path);
 }
 
 /// A place for `name` in a temporary folder, which is removed with the object.

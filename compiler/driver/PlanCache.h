@@ -31,8 +31,9 @@ struct CompileTimes {
 absl::StatusOr<CompileTimes> compileToFile(Compilation &compilation,
                                            const std::string &path, bool quiet);
 
-/// True when `path` is meant as a plan: a file that is neither a .gguf file nor
-/// a model's configuration. Its reader checks that it is a sound one.
+/// True when `path` is meant as a plan: a file that starts as one, or that by
+/// its name is neither a .gguf file nor a model's configuration. Its reader
+/// checks that it is a sound one.
 bool namesPlan(const std::string &path);
 
 struct ResolvedPlan {

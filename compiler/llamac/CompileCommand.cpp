@@ -8,12 +8,12 @@
 //
 
 #include "codegen/cpu/Processor.h"
-#include "compiler/driver/HostPeaks.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
+#include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/IsaLevel.h"
 #include "runtime/cuda/GpuSpec.h"
 #include "runtime/io/AtomicFile.h"
@@ -65,14 +65,14 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "Device that runs the plan: cpu, cuda, or sim, which runs "
                      "cuda's kernels on the host (default: cpu)"),
        "target")
-      ->check(knownValues("cpu, cuda, sim, reference"));
+      ->transform(knownValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
                      "GPU that cuda's kernels are compiled for: " + gpuNames() +
                          ", or " + gpuProductNames() +
                          " (default: this machine's first GPU, else " +
                          defaultGpuSpec().name + ")"),
        "gpu")
-      ->check(knownValues(gpuNames() + ", " + gpuProductNames()));
+      ->transform(knownValues(gpuNames() + ", " + gpuProductNames()));
   keep(compiling.add("-c,--ctx-size,--max-model-len", options.context, "N",
                      "Most tokens of a sequence (default: the model's limit, "
                      "at most 8192)"),
@@ -104,12 +104,12 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "Format of the matrices: " + weightOptionNames() +
                          " (default: keep)"),
        "weights")
-      ->check(knownValues(weightOptionNames()));
+      ->transform(knownValues(weightOptionNames()));
   keep(compiling.addDefault("--kv-type", options.kvFormat, "FORMAT",
                             "Format of the KV cache: f16, bf16, q8_0 or, on "
                             "cpu, f32 or, on cuda, fp8"),
        "kv")
-      ->check(knownValues("f16, bf16, f32, q8_0, fp8"));
+      ->transform(knownValues("f16, bf16, f32, q8_0, fp8"));
   keep(compiling.add("--feature-layers", featureLayers, "LAYERS",
                      "Layers whose inputs steps also give, comma separated, "
                      "for an EAGLE-3 head that reads them (default: none)"),
@@ -119,7 +119,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                          processorNames() +
                          " (default: the most like this machine's)"),
        "tune")
-      ->check(knownValues(processorNames()));
+      ->transform(knownValues(processorNames()));
   keep(compiling.addFlag(
            "--exact", options.exact,
            "On cpu: keep activations in f32, also before weights in blocks "
@@ -131,7 +131,7 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
            "all of whose blocks run at once: off, auto (where "
            "that is expected to be faster) or on"),
        "resident-step")
-      ->check(knownValues(kernel::residentStepsNames()));
+      ->transform(knownValues(kernel::residentStepsNames()));
   keep(compiling.addFlag("--sim-check", options.simCheck,
                          "On sim: check every access to memory for races, "
                          "bounds and uninitialised reads"),
@@ -276,6 +276,16 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
   return absl::OkStatus();
 }
 
+/// The peaks of this machine's cores, measured now. Kept ones would be those of
+/// a moment when something else may have run.
+static absl::StatusOr<kernel::Peaks> hostPeaks() {
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<CpuDevice> device,
+                          CpuDevice::create());
+  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
+                          device->measureLimits());
+  return kernel::Peaks{limits->bandwidth, limits->f32Operations};
+}
+
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
   CompileOptions parsed = options;
   parsed.embedWeights = !referenceWeights;
@@ -322,7 +332,8 @@ struct CompileCommand {
     if (cached)
       return findCached();
     LLAMAC_ASSIGN_OR_RETURN(const Phase last, lastPhase());
-    LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+    LLAMAC_ASSIGN_OR_RETURN(CompileOptions options, flags.parse());
+    options.reports.explainsOnStderr = output == "-";
     LLAMAC_RETURN_IF_ERROR(checkNotInput("-o", output, model));
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, open(last));
     LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Compilation> compilation,
@@ -448,7 +459,7 @@ void addCompileCommand(CLI::App &app, absl::Status &status) {
       .add("--stop-after", command->stopAfter, "PHASE",
            "The last phase to run: import, graph, fuse, schedule, emit or "
            "plan (default: plan)")
-      ->check(knownValues(llvm::join(phaseNames(), ", ")));
+      ->transform(knownValues(llvm::join(phaseNames(), ", ")));
   output.add("--emit-source", command->sourceFolder, "DIR",
              "Write the kernels' C++: kernels.cpp and the headers that it "
              "includes");

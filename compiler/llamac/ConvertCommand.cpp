@@ -106,7 +106,7 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
            "Type that quantised weights are converted to: f32, f16 or bf16 "
            "(default bf16); to gguf that of all matrices, also q8_0 or q4_0 "
            "(default as they are)")
-      ->check(knownValues("f32, f16, bf16, q8_0, q4_0"));
+      ->transform(knownValues("f32, f16, bf16, q8_0, q4_0"));
   group.addFlag("-q,--quiet", command->quiet, "Print no progress");
   verb->footer("Examples:\n"
                "  llamac convert model.gguf -o model --to huggingface\n"

@@ -15,6 +15,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/driver/PlanJson.h"
+#include "compiler/driver/TextTable.h"
 #include "compiler/llamac/Commands.h"
 #include "compiler/report/Report.h"
 #include "ir/plan/Plan.h"
@@ -185,20 +186,17 @@ static void printFields(const char *title, const Json &fields) {
 static void printRows(const char *title, const Json &rows) {
   if (rows.empty())
     return;
-  std::printf("%s\n", title);
-  std::map<std::string, size_t> widths;
-  for (const Json &row : rows)
-    for (const auto &[key, value] : row.items())
-      widths[key] = std::max({widths[key], key.size(), cellText(value).size()});
+  std::vector<TextTable::Column> columns;
   for (const auto &[key, value] : rows[0].items())
-    std::printf("  %-*s", static_cast<int>(widths[key]), key.c_str());
-  std::printf("\n");
+    columns.push_back({key, value.is_number()});
+  TextTable table(std::move(columns));
   for (const Json &row : rows) {
-    for (const auto &[key, value] : row.items())
-      std::printf("  %-*s", static_cast<int>(widths[key]),
-                  cellText(value).c_str());
-    std::printf("\n");
+    std::vector<std::string> cells;
+    for (const Json &value : row)
+      cells.push_back(cellText(value));
+    table.addRow(std::move(cells));
   }
+  std::printf("%s\n%s", title, table.text().c_str());
 }
 
 /// Tensors that differ in the layer only, as one row with their number.

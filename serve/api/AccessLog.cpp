@@ -26,7 +26,8 @@ namespace llamac::serve {
 static constexpr size_t mostLines = size_t{1} << 14;
 
 AccessLog::AccessLog(int descriptor, std::string path)
-    : descriptor(descriptor), path(std::move(path)) {
+    : descriptor(descriptor), terminal(isatty(descriptor) == 1),
+      path(std::move(path)) {
   if (descriptor >= 0)
     thread = std::thread([this] { run(); });
 }

@@ -31,6 +31,9 @@ public:
   open(const std::string &path);
   ~AccessLog();
 
+  /// Whether people read it as it is written.
+  bool isTerminal() const { return terminal; }
+
   /// Queues a line, given without its line feed.
   void write(std::string line);
 
@@ -39,6 +42,7 @@ private:
   void run();
 
   int descriptor;
+  bool terminal;
   std::string path;
   std::mutex mutex;
   std::condition_variable arrived;

@@ -12,6 +12,7 @@
 #include "runtime/base/Exceptions.h"
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Terminal.h"
 #include "runtime/io/JsonText.h"
 #include "serve/api/ApiError.h"
 #include "serve/api/KernelReport.h"
@@ -24,6 +25,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
@@ -32,7 +34,9 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -277,32 +281,67 @@ void Service::addCommonFields(HttpExchange &exchange, Entry &entry) const {
   }
 }
 
-void Service::write(const Entry &entry) {
+/// The time now by `format` of strftime, with the clock of UTC or this place.
+static std::string timeText(const char *format,
+                            std::tm *clock(const std::time_t *, std::tm *)) {
   const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char time[32];
-  std::strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  ordered_json line = {
-      {"time", time}, {"id", entry.id}, {"remote", entry.remote}};
+  std::tm parts = {};
+  std::array<char, 32> text;
+  return {text.data(),
+          std::strftime(text.data(), text.size(), format, clock(&now, &parts))};
+}
+
+/// `line` of the log in short, for a terminal.
+static std::string shortLine(const ordered_json &line) {
+  std::string text = timeText("%H:%M:%S", localtime_r);
+  for (const char *name : {"method", "path"})
+    if (line.contains(name))
+      absl::StrAppend(&text, " ", line[name].get<std::string>());
+  absl::StrAppendFormat(&text, " %d in %.3f s", line["status"].get<int>(),
+                        line["seconds"].get<double>());
+  if (line.contains("model")) {
+    const std::string reason = line["finish_reason"].get<std::string>();
+    absl::StrAppendFormat(
+        &text,
+        ": %s, %d tokens (%d cached), %d answered, the first after %.3f s%s%s",
+        line["model"].get<std::string>(), line["prompt_tokens"].get<int64_t>(),
+        line["cached_tokens"].get<int64_t>(),
+        line["completion_tokens"].get<int64_t>(),
+        line["first_token_seconds"].get<double>(), reason.empty() ? "" : ", ",
+        reason);
+  }
+  if (line.contains("error"))
+    absl::StrAppend(&text, ": ", line["error"].get<std::string>());
+  return printable(text);
+}
+
+/// Whole microseconds, as clocks have no more to say.
+static double microseconds(double seconds) {
+  return std::round(1e6 * seconds) / 1e6;
+}
+
+void Service::write(const Entry &entry) {
+  ordered_json line = {{"time", timeText("%Y-%m-%dT%H:%M:%SZ", gmtime_r)},
+                       {"id", entry.id},
+                       {"remote", entry.remote}};
   if (entry.request) {
     line["method"] = std::string(entry.request->method_string());
     line["path"] = std::string(rawPathOf(targetOf(*entry.request)));
   }
   line["status"] = entry.status;
-  line["seconds"] = steadySeconds() - entry.start;
+  line["seconds"] = microseconds(steadySeconds() - entry.start);
   if (!entry.model.empty())
     line.update({{"model", entry.model},
                  {"prompt_tokens", entry.usage.promptTokens},
                  {"cached_tokens", entry.usage.cachedTokens},
                  {"completion_tokens", entry.usage.answerTokens},
-                 {"first_token_seconds", entry.firstToken},
+                 {"first_token_seconds", microseconds(entry.firstToken)},
                  {"finish_reason", entry.finishReason}});
   if (!entry.traceparent.empty())
     line["traceparent"] = entry.traceparent;
   if (!entry.error.empty())
     line["error"] = entry.error;
-  log.write(jsonText(line));
+  log.write(log.isTerminal() ? shortLine(line) : jsonText(line));
 }
 
 HttpHandler Service::handler() {

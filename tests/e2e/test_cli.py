@@ -162,7 +162,7 @@ class Words(support.TestCase):
             (("run", "m", "hi", "m"), "unexpected argument m; a prompt of several words is quoted; see"),
             (("run", "m", __file__), f"unexpected argument {__file__}, which is no text but a file; -f reads"),
             (("run", "hi", "-m", "m"), "--model: expected one, got several"),
-            (("run", "m", "hi", "-p", "hi"), "--prompt: expected no PROMPT beside it"),
+            (("run", "m", "hi", "-p", "hi"), "-p: expected no PROMPT beside it"),
             (("run", "m"), "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got none"),
             # Neither is like another one.
             (("run", "m", "--max-new-tokens", "3"), "unknown option --max-new-tokens; see"),
@@ -175,14 +175,13 @@ class Words(support.TestCase):
             (("compile", "m", "-o", "x", "--kv-type", "q3"), "--kv-type: expected one of {f16,bf16,f32,q8_0,fp8}, got q3"),
             (("logits", "m", "--tokens", "1", "-o", "x", "--bogus", "m"), "unknown option --bogus; see"),
             (("cache", "lst"), "did you mean list?; see llamac cache --help"),
-            (("cache",), "expected a verb: list, clear, limit; got none; see llamac cache --help"),
             (("run",), "expected MODEL, got none; see llamac run --help"),
             (("convert", "m", "-o", "x"), "expected --to, got none"),
             (("convert", "m", "-o", "x", "--to", "y"), "--to: expected one of {meta,huggingface,gguf}, got y"),
             (("run", "m", "--prompt"), "--prompt: expected TEXT, got none"),
-            (("run", "m", "-c", "0"), "--ctx-size: expected 1 to 1048576, got 0"),
+            (("run", "m", "-c", "0"), "-c: expected 1 to 1048576, got 0"),
             (("run", "m", "--temp", "hot"), "--temp: expected a number, got hot"),
-            (("run", "m", "-q", "-v"), "--quiet: expected no --verbose beside it"),
+            (("run", "m", "-q", "-v"), "-q: expected no --verbose beside it"),
             (("inspect", "m", "--peak-gbs", "1"), "--peak-gbs: expected --html as well"),
         ]:
             with self.subTest(" ".join(args)):
@@ -270,6 +269,27 @@ class PlanOptions(SmallModel):
         result = self.llamac("run", self.plan, *self.RUN, "--isa", "portable", expect=USAGE)
         self.assertIn("portable", result.stderr)
 
+    def test_an_option_is_called_what_it_was_called(self):
+        for name in "-n", "--predict", "--max-tokens", "--n-predict":
+            refused = self.llamac("run", self.plan, "-p", "a", name, "x", expect=USAGE)
+            self.assertIn(f"error: {name}: expected -1 to", refused.stderr)
+
+    def test_letters_of_either_case_name_a_value(self):
+        shape = self.path("params.json")
+        with open(shape, "w") as f:
+            json.dump({"dim": 64, "n_layers": 1, "n_heads": 4, "vocab_size": 261}, f)
+        out = ("--stop-after", "schedule", "-o", "-", "--no-weights", "-q")
+        named = self.llamac("compile", shape, "--target", "cuda", "--gpu", "h200", "--weights", "q8_0", *out)
+        loud = self.llamac("compile", shape, "--target", "CUDA", "--gpu", "H200", "--weights", "Q8_0", *out)
+        self.assertEqual(loud.stdout, named.stdout)
+
+    def test_a_plan_is_one_by_any_name(self):
+        other = self.path("plan.gguf")
+        shutil.copy(self.plan, other)
+        self.assertEqual(
+            self.llamac("run", other, *self.RUN).stdout, self.llamac("run", self.plan, *self.RUN).stdout
+        )
+
     def test_passes_of_a_plan_cannot_be_seen(self):
         result = self.llamac("inspect", self.plan, "--print-after", "all", expect=USAGE)
         self.assertIn("--print-after: expected a model", result.stderr)
@@ -300,6 +320,9 @@ class Prompts(SmallModel):
             self.assertEqual(self.ids(self.plan, *args, *self.REST, stdin=None, input="abc d\n"), expected, args)
         small = support.run([LLAMAC_RUN, self.plan, "abc d", *map(str, self.REST)], check=True)
         self.assertEqual(json.loads(small.stdout)["ids"], expected)
+        # A pipe is read where that is asked for, as nobody can say whether something comes out of it.
+        none = self.llamac("run", self.plan, *self.REST, stdin=None, input="abc d\n", expect=USAGE)
+        self.assertIn("got none; -p - reads stdin", none.stderr)
         missing = self.llamac("run", self.plan, "-f", self.path("none"), expect=support.BAD_FILE)
         self.assertIn("none: cannot be opened: No such file", missing.stderr)
 
@@ -461,6 +484,7 @@ class Cache(SmallModel):
             lines = self.llamac("cache", "list").stdout.splitlines()
             self.assertEqual([line.split()[0] for line in lines[:4]], ["cache", "plans", "objects", "cubins"])
             self.assertRegex(lines[4], r"^[\d.]+ \w+ of 10.0 GiB")
+            self.assertEqual(self.llamac("cache").stdout.splitlines(), lines)
             return lines
 
         self.assertRegex(rows()[1], r"^plans +0 +0 B  - ")

@@ -16,6 +16,7 @@ those of llamac run however many run at once, and that a killed run goes on.
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -139,6 +140,12 @@ class Lines(GenerateCase):
         # Again, now with an exit code.
         result = self.llamac("generate", self.plan, "--prompts", path, "-o", out, "--strict", expect=USAGE)
         self.assertIn(f"expected requests that can be answered, got {len(bad)} that cannot", result.stderr)
+        shown = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(len(shown), 5)
+        for line, (number, (_, message)) in zip(shown, enumerate(bad)):
+            self.assertRegex(line, f"^warning: {re.escape(path)}: line {2 * number + 2}:")
+            self.assertIn(message, line)
+        self.assertIn("further wrong lines are not shown", shown[-1])
         self.assertEqual((summary["answers"], summary["errors"]), (len(bad) + 1, len(bad)))
         errors = {a["line"]: a for a in answers if "error" in a}
         for number, (_, message) in enumerate(bad):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`llamac serve` as operators know it, and what hostile or broken clients may do.
 
-    test_serve.py Start      addresses, keys, certificates, names of models
+    test_serve.py Start      addresses, keys, certificates, names of models, terminals
     test_serve.py Operation  figures, logs, origins, several models
     test_serve.py Leaving    clients that leave, and a server that does
     test_serve.py Hostile    bytes and bodies that no client should send
@@ -20,6 +20,7 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import serving
@@ -125,6 +126,39 @@ class Start(support.TestCase):
             error = server.post("/v1/completions", LONG | {"model": "othr"}, expect=404)["error"]
             self.assertIn("did you mean other?", error["message"])
             self.assertEqual(error["code"], "model_not_found")
+
+    def test_a_terminal_shows_a_short_line_for_a_request(self):
+        master, slave = os.openpty()
+        command = [support.LLAMAC_RUN, "serve", self.plan, "--port", "0"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
+        os.close(slave)
+        shown = ""
+
+        def show(pattern):
+            nonlocal shown
+            while not re.search(pattern, shown):
+                shown += os.read(master, 4096).decode()
+            return re.search(pattern, shown)
+
+        try:
+            base = show(r"listening on (http://\S+)")[1]
+            body = json.dumps({"prompt": "Once", "max_tokens": 3, "ignore_eos": True}).encode()
+            fields = {"Content-Type": "application/json"}
+            urllib.request.urlopen(urllib.request.Request(base + "/v1/completions", body, fields)).close()
+            show(
+                r"\n\d\d:\d\d:\d\d POST /v1/completions 200 in \d+\.\d{3} s: "
+                r"smollm2, 1 tokens \(0 cached\), 3 answered, the first after \d+\.\d{3} s, length\r\n"
+            )
+            with self.assertRaises(urllib.error.HTTPError) as missing:
+                urllib.request.urlopen(base + "/%1b%5bA%1b")
+            self.assertEqual(missing.exception.code, 404)
+            self.assertNotIn("\x1b", show(r"GET \S+ 404 in .*\n")[0])
+            process.send_signal(signal.SIGTERM)
+            show(r"\nstopped\r\n")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
 
 
 class Operation(serving.ServedTestCase):

@@ -21,6 +21,7 @@
 #include <sstream>
 
 using testing::HasSubstr;
+using testing::Pair;
 
 namespace llamac {
 namespace {
@@ -115,8 +116,10 @@ struct RemarkingPass
   }
 };
 
-/// The text that RemarkingPass writes to stderr with these options.
-std::string remarksOf(const PassReportOptions &options) {
+/// The texts that a run of RemarkingPass with these options writes to stdout
+/// and stderr.
+std::pair<std::string, std::string>
+remarksOf(const PassReportOptions &options) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::ScopedDiagnosticHandler rest(&context,
                                      [](mlir::Diagnostic &diagnostic) {
@@ -127,20 +130,26 @@ std::string remarksOf(const PassReportOptions &options) {
   PassReports reports(options);
   mlir::PassManager pm(&context, mlir::ModuleOp::getOperationName());
   pm.addPass(std::make_unique<RemarkingPass>());
+  testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   reports.startPhase("fuse");
   EXPECT_TRUE(llvm::succeeded(reports.run("remarks", pm, *module)));
   reports.endFusion({});
-  return testing::internal::GetCapturedStderr();
+  const std::string out = testing::internal::GetCapturedStdout();
+  return {out, testing::internal::GetCapturedStderr()};
 }
 
 TEST(PassReports, RemarksAreLinesOnRequestAndWarningsOnceAlways) {
   PassReportOptions options;
-  EXPECT_EQ(remarksOf(options), "warning: w4: a warning\n");
+  const std::string warning = "warning: w4: a warning\n";
+  EXPECT_THAT(remarksOf(options), Pair("", warning));
   options.explainFusion = true;
-  EXPECT_EQ(remarksOf(options), "w1 + w2: remarks: two weights; w3: a third\n"
-                                "loc(unknown): remarks: without a name\n"
-                                "warning: w4: a warning\n");
+  const std::string remarks = "w1 + w2: remarks: two weights; w3: a third\n"
+                              "loc(unknown): remarks: without a name\n"
+                              "  pass  op  before  after\n";
+  EXPECT_THAT(remarksOf(options), Pair(remarks, warning));
+  options.explainsOnStderr = true;
+  EXPECT_THAT(remarksOf(options), Pair("", HasSubstr("w3: a third\n")));
 }
 
 TEST(PassReports, AFailingPassLeavesAReproducer) {

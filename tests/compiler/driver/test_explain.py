@@ -29,14 +29,15 @@ SHAPES = {
 
 class Explain(support.TestCase):
     def explain(self, model, *flags):
-        """The lines of --explain-fusion: of what was fused by pass, and the others."""
+        """The table of --explain-fusion as {pass: {op: (before, after)}}, and its other lines."""
         run = self.llamac("compile", model, "--explain-fusion", "--stop-after", "fuse", *flags)
         fused, others = {}, []
-        for line in run.stderr.splitlines():
-            name, is_fused, changes = line.partition(": fused: ")
-            if is_fused:
-                fused[name] = dict(re.fullmatch(r"(\S+) (\d+ -> \d+)", change).groups() for change in changes.split(", "))
-            else:
+        for line in run.stdout.splitlines():
+            row = re.fullmatch(r"  (\S+) +(\S+) +(\d+) +(\d+)", line)
+            if row:
+                name, op, before, after = row.groups()
+                fused.setdefault(name, {})[op] = int(before), int(after)
+            elif line.split() != ["pass", "op", "before", "after"]:
                 others.append(line)
         return fused, others
 
@@ -49,9 +50,9 @@ class Explain(support.TestCase):
                 fused, others = self.explain(path)
                 self.assertEqual(others, ["fuse: no op was left out of a fusion"])
                 layers = shape["n_layers"]
-                self.assertEqual(fused["fuse-attention"]["llama.softmax"], f"{layers} -> 0")
-                self.assertEqual(fused["fuse-norm"]["kernel.rms_norm"], f"{2 * layers + 1} -> 0")
-                self.assertEqual(fused["fuse-qkv"]["kernel.qkv"], f"0 -> {layers}")
+                self.assertEqual(fused["fuse-attention"]["llama.softmax"], (layers, 0))
+                self.assertEqual(fused["fuse-norm"]["kernel.rms_norm"], (2 * layers + 1, 0))
+                self.assertEqual(fused["fuse-qkv"]["kernel.qkv"], (0, layers))
 
     def test_a_skipped_fusion_is_named(self):
         with open(self.path("params.json"), "w") as file:
@@ -79,30 +80,45 @@ class Explain(support.TestCase):
             ],
         )
 
-    def test_this_machines_peaks_are_measured_once(self):
+    def test_terminators_are_no_fusions(self):
         with open(self.path("params.json"), "w") as file:
             json.dump(SHAPES["Llama 3.2 1B"], file)
-        flags = "--explain-kernels", "--stop-after", "schedule"
-        kept = os.path.join(self.cache, "llamac", "peaks", "cpu.json")
-        first = self.llamac("compile", self.path("params.json"), *flags).stderr
-        with open(kept) as file:
-            peaks = json.load(file)
-        self.assertGreater(peaks["bandwidth"], 1e8)
-        with open(kept, "w") as file:
-            json.dump(peaks | {"bandwidth": 2e10, "f32_operations": 1e12}, file)
-        text = self.llamac("compile", self.path("params.json"), *flags).stderr
-        self.assertNotEqual(text, first)
-        self.assertIn("at the 20 GB/s and 1e+03 GFLOP/s of f32 that were measured here", text)
-        moved, bound, least = re.search(r"decode: gemv_feed_forward_w1\S+: .*; (\S+) MB each.*; bound by (\w+), at least (\S+) us", text).groups()
-        self.assertEqual(bound, "memory")
-        self.assertAlmostEqual(float(least) / (float(moved) * 1e6 / 20e9 * 1e6), 1, delta=0.01)
-        self.assertRegex(text, r"prefill: gemm_feed_forward_w1\S+: .*; bound by arithmetic, at least")
-        with open(kept, "w") as file:
-            file.write("{")
-        self.assertIn("measured here", self.llamac("compile", self.path("params.json"), *flags).stderr)
+        ops = {op for changes in self.explain(self.path("params.json"))[0].values() for op in changes}
+        self.assertEqual([op for op in ops if op.endswith((".yield", ".return"))], [])
+
+    def test_times_are_those_at_the_speeds_of_this_machine(self):
+        with open(self.path("params.json"), "w") as file:
+            json.dump(SHAPES["Llama 3.2 1B"], file)
+        run = self.llamac("compile", self.path("params.json"), "--explain-kernels", "--stop-after", "schedule")
+        speeds = re.search(r"^Times are those at (\S+) GB/s and (\S+) GFLOP/s of f32, measured just now", run.stdout, re.M)
+        bandwidth, operations = map(float, speeds.groups())
+        self.assertGreater(min(bandwidth, operations), 0.1)
+        bounds = set()
+        for table in run.stdout.split("\n\n")[:-1]:
+            rows = [
+                re.fullmatch(r" +(\S+) +(\d+) +(\d*) +(\S+) (\S+) +(\S+)  (memory|arithmetic|) +(\S.*)", line).groups()
+                for line in table.splitlines()[2:]
+            ]
+            *kernels, step = rows
+            for _, launches, _, size, unit, ms, bound, kernel in kernels:
+                bounds.add(bound)
+                moved = int(launches) * float(size) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+                by_memory = moved / (bandwidth * 1e6)
+                if bound == "memory" and by_memory > 0.1:
+                    self.assertAlmostEqual(float(ms) / by_memory, 1, delta=0.06, msg=kernel)
+                else:
+                    self.assertGreaterEqual(float(ms), 0.9 * by_memory - 0.001, kernel)
+            shares = [float(row[0]) for row in kernels]
+            self.assertEqual(shares, sorted(shares, reverse=True))
+            self.assertEqual((step[0], step[-1]), ("100.0", "the step"))
+            self.assertAlmostEqual(sum(shares), 100, delta=1)
+            self.assertAlmostEqual(sum(float(row[5]) for row in kernels) / float(step[5]), 1, delta=0.01)
+            self.assertEqual(sum(int(row[1]) for row in kernels), int(step[1]))
+        self.assertEqual(bounds, {"memory", "arithmetic"})
+        self.assertFalse(os.path.exists(os.path.join(self.cache, "llamac", "peaks")))
 
     def explain_kernels(self, stored_as):
-        """The warnings and slow paths of sm_90a for a model in the formats `stored_as`, by weight."""
+        """The warnings and tables of sm_90a, by program, for a model in the formats `stored_as`, by weight."""
         config = Config(128, 2, 4, 2, vocab=501, multiple_of=64)
         weights = random_weights(config)
         stored, _ = quantise(weights, "Q8_0")
@@ -111,13 +127,20 @@ class Explain(support.TestCase):
             stored |= {name: value for name, value in others.items() if name.endswith(names)}
         model = write_gguf(self.path("mixed.gguf"), config, stored)
         options = ("--target", "cuda", "--gpu", "sm_90a", "--stop-after", "schedule")
-        lines = self.llamac("compile", model, *options, "--explain-kernels").stderr.splitlines()
-        warnings = [line for line in lines if line.startswith("warning: ")]
+        run = self.llamac("compile", model, *options, "--explain-kernels")
+        warnings = run.stderr.splitlines()
         self.assertEqual(self.llamac("compile", model, *options, "-o", os.devnull).stderr.splitlines(), warnings)
-        return warnings, [line for line in lines if line not in warnings]
+        return warnings, dict(table.split(":", 1) for table in run.stdout.split("\n\n")[:-1])
+
+    def row(self, table, kernel):
+        """The row of `kernel` in a program's table, and the lines below it."""
+        lines = table.splitlines()
+        at = next(number for number, line in enumerate(lines) if re.search(f" {kernel}\\S*: ", line))
+        below = [line.strip() for line in lines[at + 1 : at + 3] if line.strip().startswith("slow path: ")]
+        return lines[at], below
 
     def test_a_format_without_kernels_is_said_even_without_the_flag(self):
-        warnings, lines = self.explain_kernels({"F32": "feed_forward.w2"})
+        warnings, tables = self.explain_kernels({"F32": "feed_forward.w2"})
         self.assertEqual(
             warnings,
             [
@@ -125,18 +148,18 @@ class Explain(support.TestCase):
                 "1 more matrix likewise"
             ],
         )
-        down = next(line for line in lines if line.startswith("decode: gemv_feed_forward_w2_"))
-        self.assertIn("; slow path: its matrices are read as bf16: there are no kernels for f32", down)
+        down, reasons = self.row(tables["decode"], "gemv_feed_forward_w2_")
+        self.assertEqual(reasons[0], "slow path: its matrices are read as bf16: there are no kernels for f32")
         # Bytes are those of bf16: 128 x 384 of the weight, 384 of the input, twice 128 of residual and result.
-        depth = int(down.split("_k")[1].split("_")[0])
-        self.assertIn(f"; {(2 * 128 * depth + 4 * (depth + 2 * 128)) / 1000:.0f} kB each", down)
+        depth = int(re.search(r"_k(\d+)", down)[1])
+        self.assertIn(f"  {(2 * 128 * depth + 4 * (depth + 2 * 128)) / 1000:.0f} kB  ", down)
 
     def test_matrices_of_different_formats_do_not_stream(self):
-        warnings, lines = self.explain_kernels({"Q4_1": "attention.wv"})
+        warnings, tables = self.explain_kernels({"Q4_1": "attention.wv"})
         self.assertEqual(warnings, [])
         for program, why in (("decode", "not streamed"), ("prefill", "not by wgmma")):
-            line = next(line for line in lines if line.startswith(f"{program}: qkv_"))
-            self.assertIn(f"; slow path: {why}: its matrices are of different formats", line)
+            reasons = self.row(tables[program], "qkv_")[1]
+            self.assertEqual(reasons[0], f"slow path: {why}: its matrices are of different formats")
 
 
 if __name__ == "__main__":

@@ -194,33 +194,36 @@ class SmallModel(ReportCase):
     def test_kernels_say_what_explain_kernels_says(self):
         model = os.path.join(INPUTS, "shapes", "gemma-3-1b", "config.json")
         target = ("--target", "cuda", "--gpu", "sm_86")
-        explained = self.llamac("compile", model, *target, "--explain-kernels", "--stop-after", "schedule").stderr
+        explained = self.llamac("compile", model, *target, "--explain-kernels", "--stop-after", "schedule").stdout
+        tables = dict(table.split(":", 1) for table in explained.split("\n\n")[:-1])
         self.open_report(model, *target)
         slow = 0
         for program in ("decode", "prefill"):
             self.open_tab("kernels", program)
             shown = sorted(self.cells("#kernels [role=tabpanel] > div > table tbody tr"))
-            said = [line for line in explained.splitlines() if re.match(f"{program}: .*: family ", line)]
+            said = []  # Each row with the reasons below it.
+            for line in tables[program].splitlines()[2:-1]:
+                if line.strip().startswith("slow path: "):
+                    said[-1][1].append(line.strip()[11:])
+                else:
+                    said.append((line, []))
             self.assertEqual(len(shown), len(said))
-            for line in said:
-                name, rest = re.match(r"\w+: (\w+): (family .*)", line).groups()
-                head, *clauses = rest.split("; ")
-                tiles = " ".join(head.split(" ")[2:])
-                launches, rows = re.match(r"(\d+) launch\w* of (\d+) row", clauses[0]).groups()
+            for line, reasons in said:
+                numbers, name, tiles = re.fullmatch(r"( .*)  (\w+): \w+ ?(.*)", line).groups()
+                _, launches, rows, _, _, limit, *expected = numbers.split()
                 place = f"{launches} of {int(rows):,} "
                 row = next(row for row in shown if row[0].split("\n")[0] == name and row[2].startswith(place))
                 shown.remove(row)
                 lines = row[0].split("\n")
                 self.assertEqual(lines[1].endswith(tiles), True, (lines, tiles))
-                reasons = [clause[11:] for clause in clauses if clause.startswith("slow path: ")]
                 self.assertEqual([text[11:] for text in lines[2:]], reasons)
                 slow += len(reasons)
-                expected = re.search(r"expected (\S+) us: (\d+) % of the limit", line)
-                if expected:
-                    time, share, bound = re.match(r"(\S+) \S+, (\S+) % of the (\w+) limit", row[-1]).groups()
-                    self.assertAlmostEqual(float(time.replace(",", "")) / float(expected[1]), 1, delta=0.01)
-                    self.assertAlmostEqual(float(share), float(expected[2]), delta=0.6)
-                    self.assertIn(f"bound by {bound}", line)
+                if len(expected) == 3:
+                    time, unit, share, bound = re.match(r"(\S+) (\S+), (\S+) % of the (\w+) limit", row[-1]).groups()
+                    ms = float(time.replace(",", "")) * {"s": 1e3, "ms": 1, "\u00b5s": 1e-3, "us": 1e-3}[unit]
+                    self.assertAlmostEqual(int(launches) * ms, float(expected[0]), delta=0.0006 + 0.01 * float(expected[0]))
+                    self.assertAlmostEqual(float(share), float(expected[1]), delta=0.6)
+                    self.assertEqual(bound, expected[2])
         self.assertGreater(slow, 5)
 
     def test_a_kernel_leads_to_its_source(self):
