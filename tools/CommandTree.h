@@ -46,9 +46,10 @@ struct OptionEntry {
 
   bool isFlag() const { return type.empty(); }
 
-  /// Whether files, or folders alone, are its values.
+  /// Whether files, folders alone, or names of pulled models are its values.
   bool takesFiles() const;
   bool takesFolders() const { return type == "DIR"; }
+  bool takesModels() const { return type == "MODEL" || type == "NAME"; }
 };
 
 /// A tool or one of its verbs.

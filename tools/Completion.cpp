@@ -66,16 +66,25 @@ static bool takesFiles(const VerbEntry &verb) {
   return std::ranges::any_of(verb.arguments, &OptionEntry::takesFiles);
 }
 
+static bool takesModels(const VerbEntry &verb) {
+  return std::ranges::any_of(verb.arguments, &OptionEntry::takesModels);
+}
+
+/// The command whose lines are the names of the pulled models.
+static constexpr absl::string_view modelNames =
+    "llamac list --quiet 2>/dev/null";
+
 //===----------------------------------------------------------------------===//
 // bash
 //===----------------------------------------------------------------------===//
 
-/// $0: tool, $1: function, $2: paths, $3: values of options, $4: verbs.
+/// $0: tool, $1: function, $2: paths, $3: values of options, $4: verbs, $5:
+/// names of models.
 static constexpr absl::string_view bashScript =
-    R"(# Completion of $0 for bash, as `$0 completion bash` prints it.
+    R"sh(# Completion of $0 for bash, as `$0 completion bash` prints it.
 $1() {
   local current=$${COMP_WORDS[COMP_CWORD]} previous=$${COMP_WORDS[COMP_CWORD - 1]}
-  local verb=$0 words='' files='' i
+  local verb=$0 words='' files='' models='' i
   # --option=value is three words.
   if [[ $$current == = ]]; then
     current=''
@@ -97,18 +106,20 @@ $4    esac
   mapfile -t COMPREPLY < <(
     compgen -W "$$words" -- "$$current"
     if [[ -n $$files ]]; then compgen -A "$$files" -- "$$current"; fi
+    if [[ -n $$models ]]; then compgen -W "$$($5)" -- "$$current"; fi
   )
 }
 complete -F $1 $0
-)";
+)sh";
 
 /// The assignment by which bash completes the value of `option`.
 static std::string bashValues(const OptionEntry &option) {
   if (!option.values.empty())
     return absl::StrCat("words=", shellWord(absl::StrJoin(option.values, " ")));
-  return option.takesFolders() ? "files='directory'"
-         : option.takesFiles() ? "files='file'"
-                               : ":";
+  return option.takesFolders()  ? "files='directory'"
+         : option.takesModels() ? "files='file' models=1"
+         : option.takesFiles()  ? "files='file'"
+                                : ":";
 }
 
 std::string bashCompletion(const VerbEntry &tool) {
@@ -132,10 +143,10 @@ std::string bashCompletion(const VerbEntry &tool) {
                     shellWord(absl::StrJoin(names, " ")),
                     "\n      else words=", shellWord(wordsOf(verb)),
                     takesFiles(verb) ? " files='file'" : "",
-                    "; fi\n      ;;\n");
+                    takesModels(verb) ? " models=1" : "", "; fi\n      ;;\n");
   });
   return absl::Substitute(bashScript, tool.name, identifier(tool.name),
-                          pathsOfVerbs(tool, " | "), values, verbs);
+                          pathsOfVerbs(tool, " | "), values, verbs, modelNames);
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,9 +163,12 @@ static std::string zshText(absl::string_view text) {
 static std::string zshValues(const OptionEntry &option) {
   if (!option.values.empty())
     return absl::StrCat("(", absl::StrJoin(option.values, " "), ")");
-  return option.takesFolders() ? "_files -/"
-         : option.takesFiles() ? "_files"
-                               : " ";
+  return option.takesFolders()  ? "_files -/"
+         : option.takesModels() ? option.takesFiles()
+                                      ? "_llamac_models_and_files"
+                                      : "_llamac_models"
+         : option.takesFiles()  ? "_files"
+                                : " ";
 }
 
 /// The specifications of `option` for _arguments, one for each of its names,
@@ -209,16 +223,28 @@ $1  )
 
 )";
 
-/// $0: tool, $1: function, $2: functions.
-static constexpr absl::string_view zshScript = R"(#compdef $0
+/// $0: tool, $1: function, $2: functions, $3: names of models.
+static constexpr absl::string_view zshScript = R"sh(#compdef $0
 # Completion of $0 for zsh, as `$0 completion zsh` prints it.
+
+_llamac_models() {
+  local -a models=($${(f)"$$($3)"})
+  compadd -a models
+}
+
+_llamac_models_and_files() {
+  local found=1
+  _llamac_models && found=0
+  _files && found=0
+  return found
+}
 
 $2if [[ $$funcstack[1] == _$0 ]]; then
   $1 "$$@"
 else
   compdef $1 $0
 fi
-)";
+)sh";
 
 std::string zshCompletion(const VerbEntry &tool) {
   std::string functions;
@@ -256,7 +282,7 @@ std::string zshCompletion(const VerbEntry &tool) {
                                                  options, arguments));
   });
   return absl::Substitute(zshScript, tool.name, identifier(tool.name),
-                          functions);
+                          functions, modelNames);
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,6 +324,8 @@ std::string fishCompletion(const VerbEntry &tool) {
                         shellWord(absl::StrJoin(argument.values, " ")), "\n");
     if (takesFiles(verb))
       absl::StrAppend(&rows, start, " -F\n");
+    if (takesModels(verb))
+      absl::StrAppend(&rows, start, " -a '(", modelNames, ")'\n");
     for (const OptionEntry &option : verb.options) {
       rows += start;
       for (const std::string &name : option.names)
@@ -308,6 +336,8 @@ std::string fishCompletion(const VerbEntry &tool) {
                         shellWord(absl::StrJoin(option.values, " ")));
       else if (option.takesFolders())
         rows += " -x -a '(__fish_complete_directories)'";
+      else if (option.takesModels())
+        absl::StrAppend(&rows, " -r -F -a '(", modelNames, ")'");
       else if (option.takesFiles())
         rows += " -r -F";
       else if (!option.isFlag())

@@ -113,13 +113,13 @@ static std::string choiceText(const std::string &name, const Choice &choice) {
   if (choice.selected != 0 && ratio.rounds != 0)
     absl::StrAppendFormat(&text, "  %.1f %% less time, noise %.1f %%",
                           100 * (1 - ratio.median), 100 * ratio.noise);
+  if (const size_t left = leftOut(choice))
+    absl::StrAppend(&text, "  ", left, " ", outOfTime);
   text += '\n';
   for (const Candidate &candidate : choice.candidates)
     if (!candidate.rejected.empty() && candidate.rejected != outOfTime)
       absl::StrAppend(&text, "    rejected ", candidate.config, ": ",
                       candidate.rejected, "\n");
-  if (const size_t left = leftOut(choice))
-    absl::StrAppend(&text, "    ", left, " ", outOfTime, "\n");
   return text;
 }
 

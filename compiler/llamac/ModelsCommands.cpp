@@ -66,7 +66,16 @@ static std::string dateOf(int64_t seconds) {
                           absl::LocalTimeZone());
 }
 
-static absl::Status listModels(bool asJson) {
+namespace {
+
+struct ListCommand {
+  bool asJson = false;
+  bool namesAlone = false;
+};
+
+} // namespace
+
+static absl::Status listModels(const ListCommand &command) {
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<PulledModel> models,
                           pulledModels());
   LLAMAC_ASSIGN_OR_RETURN(const std::string folder, modelsFolder());
@@ -82,7 +91,12 @@ static absl::Status listModels(bool asJson) {
                     {"revision", model.revision},
                     {"path", absl::StrCat(folder, "/", model.name)}});
   }
-  if (asJson) {
+  if (command.namesAlone) {
+    for (const PulledModel &model : models)
+      absl::PrintF("%s\n", model.name);
+    return absl::OkStatus();
+  }
+  if (command.asJson) {
     absl::PrintF("%s\n", jsonText(json, 2));
     return absl::OkStatus();
   }
@@ -99,11 +113,13 @@ static absl::Status listModels(bool asJson) {
 }
 
 void addListCommand(CLI::App &app, absl::Status &status) {
-  auto asJson = std::make_shared<bool>();
+  auto command = std::make_shared<ListCommand>();
   CLI::App *verb = app.add_subcommand("list", "List the pulled models");
   const OptionGroup group{*verb};
-  group.addFlag("--json", *asJson, "Print one JSON array");
-  verb->callback([asJson, &status] { status = listModels(*asJson); });
+  group.addFlag("--json", command->asJson, "Print one JSON array");
+  group.addFlag("-q,--quiet", command->namesAlone, "Print the names alone")
+      ->excludes("--json");
+  verb->callback([command, &status] { status = listModels(*command); });
 }
 
 void addRmCommand(CLI::App &app, absl::Status &status) {

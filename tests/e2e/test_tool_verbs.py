@@ -24,6 +24,14 @@ def require_program(name):
         support.skip(f"no {name}")
 
 
+def of_home(folder):
+    """The environment of a user whose home is `folder`, with the tools on the path."""
+    env = dict(os.environ, HOME=folder, PATH=support.BIN_DIR + ":" + os.environ["PATH"])
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "LLAMAC_MODELS"):
+        env.pop(name, None)
+    return env
+
+
 class Terminal:
     """An interactive shell on a terminal of its own."""
 
@@ -31,7 +39,7 @@ class Terminal:
         self.process, self.terminal = pty.fork()
         if self.process == 0:
             os.chdir(folder)
-            env = dict(os.environ, TERM="dumb", HOME=folder, PATH=support.BIN_DIR + ":" + os.environ["PATH"])
+            env = of_home(folder) | {"TERM": "dumb"}
             os.execvpe(command[0], command, env)
         self.output = b""
         # The last one shows that the shell has read the others.
@@ -73,6 +81,10 @@ class Cases:
         require_program(cls.SHELL)
         os.mkdir(cls.path("models"))
         open(cls.path("model.gguf"), "w").close()
+        pulled = cls.path(".local/share/llamac/models/owner/tiny")
+        os.makedirs(pulled)
+        with open(os.path.join(pulled, ".pulled.json"), "w") as file:
+            json.dump({"name": "owner/tiny", "pulled": 0, "files": []}, file)
 
     def check(self, line, *expected):
         with self.subTest(line):
@@ -94,6 +106,11 @@ class Cases:
         self.check("llamac compile m.gguf --target ", "cpu", "cuda", "sim", "reference")
         self.check("llamac convert --to m", "meta")
         self.check("llamac run m.gguf -t 4 --kv-type b", "bf16")
+
+    def test_pulled_models(self):
+        self.check("llamac run own", "owner/tiny")
+        self.check("llamac run m.gguf --draft own", "owner/tiny")
+        self.check("llamac rm ", "owner/tiny")
 
     def test_files(self):
         self.check("llamac run mod", "model.gguf", "models")
@@ -142,8 +159,7 @@ class Fish(Cases, support.TestCase):
     def complete(self, line):
         """Fish lists completions by a command; each has its description behind a tab."""
         command = f"llamac completion fish | source; llamac-run completion fish | source; complete -C {line!r}"
-        env = dict(os.environ, HOME=self.folder, PATH=support.BIN_DIR + ":" + os.environ["PATH"])
-        env.pop("XDG_CONFIG_HOME", None)
+        env = of_home(self.folder)
         result = support.run(["fish", "--no-config", "-c", command], env=env, cwd=self.folder)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return [word.split("\t")[0] for word in result.stdout.splitlines()]
