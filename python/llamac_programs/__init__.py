@@ -11,7 +11,6 @@ from typing import NoReturn
 
 def _become(name: str) -> NoReturn:
     folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "llamac", "bin")
-    os.environ.setdefault("VIRTUAL_ENV", sys.prefix)  # Where they look for NVRTC and NCCL.
     os.execv(os.path.join(folder, name), [name, *sys.argv[1:]])
 
 

@@ -12,28 +12,50 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 #include <glob.h>
 #include <utility>
 
 namespace llamac::cuda {
 
+/// The folder of Python's packages that this code is in, as the library or the
+/// programs of a wheel are; empty elsewhere.
+static std::string ownPackages() {
+  // The loader knows a program as argv[0], which may be no path.
+  std::error_code error;
+  std::vector<std::string> paths = {
+      std::filesystem::read_symlink("/proc/self/exe", error)};
+  if (Dl_info info = {};
+      dladdr(reinterpret_cast<const void *>(&ownPackages), &info))
+    paths.emplace_back(info.dli_fname);
+  const std::string end = "-packages/";
+  for (const std::string &path : paths)
+    if (const size_t found = path.rfind(end); found != std::string::npos)
+      return path.substr(0, found + end.size());
+  return "";
+}
+
 /// Folders of libraries that pip has installed.
 static std::vector<std::string>
 pythonFolders(absl::Span<const char *const> packages) {
-  std::vector<std::string> roots;
+  std::vector<std::string> roots, patterns;
+  if (std::string own = ownPackages(); !own.empty())
+    patterns.push_back(std::move(own));
   for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const char *root = std::getenv(variable); root && *root)
       roots.emplace_back(root);
   if (const char *home = std::getenv("HOME"); home && *home)
     roots.push_back(absl::StrCat(home, "/.local"));
   roots.insert(roots.end(), {"/usr/local", "/usr"});
-  std::vector<std::string> folders;
   for (const std::string &root : roots)
+    patterns.push_back(absl::StrCat(root, "/lib/python3*/*-packages/"));
+  std::vector<std::string> folders;
+  for (const std::string &pattern : patterns)
     for (const char *package : packages) {
-      const std::string pattern = absl::StrCat(
-          root, "/lib/python3*/*-packages/nvidia/", package, "/lib/");
+      const std::string lib =
+          absl::StrCat(pattern, "nvidia/", package, "/lib/");
       glob_t found = {};
-      if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+      if (glob(lib.c_str(), 0, nullptr, &found) == 0)
         folders.insert(folders.end(), found.gl_pathv,
                        found.gl_pathv + found.gl_pathc);
       globfree(&found);

@@ -26,7 +26,8 @@ struct Library {
 /// Where `library` is looked for, in order: the folder that its variable names,
 /// such as the one that its package of Python has; the loader's own search;
 /// CUDA_HOME and CUDA_PATH; the usual folder of an installation; its packages
-/// in Python's environment, the user's home and the system.
+/// beside those of a wheel that this code is in, in Python's environment, the
+/// user's home and the system.
 std::vector<std::string> searchPaths(const Library &library);
 
 struct OpenedLibrary {

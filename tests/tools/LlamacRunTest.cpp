@@ -89,7 +89,7 @@ TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   const std::string run = plan.path() + " --tokens 5 ";
   expectError("", 2, "PLAN");
   expectError(plan.path(), 2, "-p TEXT or --tokens");
-  expectError(run + "-p text", 2, "--prompt");
+  expectError(run + "-p text", 2, "-p: expected no --tokens beside it");
   expectError(run + "--frobnicate", 2, "--frobnicate");
   expectError(run + "-n few", 2, "few");
   expectError(run + "-n -2", 2, "-2");
@@ -104,7 +104,7 @@ TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   expectError(run + "--top-k -3", 2, "error: --top-k: expected -1 or more");
   expectError(run + "--repeat-penalty 0", 2, "error: --repeat-penalty: ");
   expectError(run + "--logit-bias 5=200", 2, "error: --logit-bias: ");
-  expectError(run + "-t 0", 2, "threads");
+  expectError(run + "-t 0", 2, "-t: expected 1 to 1024, got 0");
   expectError(run + "--isa z80", 2, "z80");
   expectError(plan.path() + " --tokens 1,two", 2, "two");
   expectError(plan.path() + " --tokens 96", 2, "got 96");

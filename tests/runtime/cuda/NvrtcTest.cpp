@@ -15,7 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 namespace llamac {
@@ -143,6 +145,29 @@ TEST(NvrtcOpenTest, LooksAmongThePackagesOfPython) {
   const std::vector<std::string> paths = libnvrtcSearchPaths();
   unsetenv("VIRTUAL_ENV");
   EXPECT_THAT(paths, testing::Contains(folder + "/libnvrtc.so.13"));
+}
+
+/// The copy of this program that LooksBesideTheWheelThatItIsIn() runs.
+TEST(NvrtcOpenTest, DISABLED_PrintsItsPaths) {
+  for (const std::string &path : libnvrtcSearchPaths())
+    std::puts(path.c_str());
+}
+
+TEST(NvrtcOpenTest, LooksBesideTheWheelThatItIsIn) {
+  const TemporaryFolder environment;
+  const std::string packages = environment.file("site-packages/");
+  const std::string folder = packages + "nvidia/cu13/lib";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file("/proc/self/exe", packages + "program");
+  const std::string command =
+      packages + "program --gtest_also_run_disabled_tests "
+                 "--gtest_filter=NvrtcOpenTest.DISABLED_PrintsItsPaths";
+  std::FILE *output = popen(command.c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), output));
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_THAT(text, HasSubstr(folder + "/libnvrtc.so.13\n"));
 }
 
 } // namespace
