@@ -114,8 +114,10 @@ static absl::StatusOr<Request> requestOf(const Model &model,
   Request request;
   request.encoding.addBos = addsBos;
   request.options.sampling = advisedSampling(model.plan().sampling.get());
-  if (given)
+  if (given) {
     LLAMAC_RETURN_IF_ERROR(given->apply(request));
+    drawWhereAsked(given->names(), request);
+  }
   return request;
 }
 

@@ -324,6 +324,14 @@ absl::Status OptionsObject::add(const char *name, const char *text) {
   return setRow(*row, std::move(texts));
 }
 
+std::vector<absl::string_view> OptionsObject::names() const {
+  const std::lock_guard lock(mutex);
+  std::vector<absl::string_view> names;
+  for (const auto &[row, value] : values)
+    names.emplace_back(row->option.name);
+  return names;
+}
+
 absl::Status OptionsObject::applyTo(llamac_scope wanted, void *target) const {
   if (scope != wanted)
     return usageError(absl::StrCat("options: expected those of ",

@@ -77,6 +77,9 @@ public:
     return applyTo(scopeOf<Target>(), &target);
   }
 
+  /// The names of the options that were set.
+  std::vector<absl::string_view> names() const;
+
 private:
   absl::StatusOr<const OptionRow *> find(const char *name) const;
   absl::Status setRow(const OptionRow &row, OptionValue value);

@@ -149,7 +149,12 @@ def python_types(scopes):
     lines += ['"""The options of the library, as types; scripts/generate_docs.py writes them."""', "",
               "from collections.abc import Mapping, Sequence", "from typing import TypedDict"]  # fmt: skip
     for scope, options in scopes.items():
-        lines += ["", "", f"class {scope}Options(TypedDict, total=False):", f'    """{SCOPES[scope]}"""', ""]
+        # help() shows the docstring of a class alone.
+        lines += ["", "", f"class {scope}Options(TypedDict, total=False):", f'    """{SCOPES[scope]} Options and defaults:', ""]
+        for option in options:
+            lines += textwrap.wrap(f"{option.text('name')}: {default_of(option)}", 88, initial_indent=" " * 8,
+                                   subsequent_indent=" " * 12)  # fmt: skip
+        lines += ['    """', ""]
         for option in options:
             name, kind = option.text("name"), KINDS[option.kind]
             notes = "; ".join(filter(None, (option.text("range"), "default: " + default_of(option))))

@@ -35,8 +35,12 @@ OptionField AnswerOptions::set(const NamedOption<Request> &option) {
 
 void AnswerOptions::applyTo(Request &target) const {
   Request source = request;
-  for (const NamedOption<Request> *option : given)
+  std::vector<absl::string_view> names;
+  for (const NamedOption<Request> *option : given) {
     copyOption(*option, source, target);
+    names.emplace_back(option->name);
+  }
+  drawWhereAsked(names, target);
 }
 
 /// The text of a small file.

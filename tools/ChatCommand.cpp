@@ -392,6 +392,8 @@ absl::Status Chat::regenerate(const std::string &) {
   if (messages.size() < 2 || messages.back()["role"] != "assistant" ||
       messages[messages.size() - 2]["role"] != "user")
     return usageError("/regenerate: expected an answer before it, got none");
+  if (settings.request().options.sampling.temperature == 0)
+    say("temperature 0 gives the same answer; /set temperature 1 draws others");
   const Conversation before = conversation;
   conversation.removeLast();
   const absl::Status status = answer();

@@ -27,6 +27,7 @@
 #include "absl/strings/str_split.h"
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 #include <utility>
 
 namespace llamac {
@@ -44,13 +45,25 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
   return ids;
 }
 
+static std::string withoutLastLineFeed(std::string text) {
+  if (absl::EndsWith(text, "\n"))
+    text.pop_back();
+  return text;
+}
+
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
+  if (!options.prompt && !options.file && !options.tokens &&
+      isatty(fileno(in)) == 0) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string piped, readInput("-", in));
+    if (!piped.empty())
+      options.prompt = withoutLastLineFeed(std::move(piped));
+  }
   if (const int given = options.prompt.has_value() + options.file.has_value() +
                         options.tokens.has_value();
       given != 1)
     return usageError(absl::StrCat(
         "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got ",
-        given == 0 ? "none; -p - reads stdin, and the verb chat asks for "
+        given == 0 ? "none, nor a text on stdin; the verb chat asks for "
                      "messages"
                    : "several"));
   if (options.tokens)
@@ -58,9 +71,8 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
   if (options.prompt == "-")
     options.file = "-";
   if (options.file) {
-    LLAMAC_ASSIGN_OR_RETURN(options.prompt, readInput(*options.file, in));
-    if (absl::EndsWith(*options.prompt, "\n"))
-      options.prompt->pop_back();
+    LLAMAC_ASSIGN_OR_RETURN(std::string text, readInput(*options.file, in));
+    options.prompt = withoutLastLineFeed(std::move(text));
   }
   if (options.prompt)
     LLAMAC_RETURN_IF_ERROR(checkUtf8("prompt", *options.prompt));

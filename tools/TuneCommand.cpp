@@ -272,7 +272,7 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, load());
   if (!model && !imports && options.exportTo.empty())
     return usageError("model: expected a plan, model directory or .gguf file, "
-                      "--import or --export, got none; see --help");
+                      "--import or --export, got none; see llamac tune --help");
   if (tunes)
     LLAMAC_RETURN_IF_ERROR(tune(model, options, compiler, store, out));
   if (model && options.list)

@@ -230,7 +230,7 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
                            const kernel::CostStep &step,
                            const PassReports &reports, int64_t rows) {
   std::string text;
-  bool hasLimits = false;
+  bool hasLimits = false, hasSlowPaths = false;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     const auto most = static_cast<int64_t>(program.getMaxRows());
     if (rows > most)
@@ -240,13 +240,16 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
         kernelUses(program, target, step, reports, taken);
     hasLimits |= llvm::any_of(
         uses, [](const KernelUse &use) { return use.leastSeconds() > 0; });
+    hasSlowPaths |= llvm::any_of(
+        uses, [](const KernelUse &use) { return !use.slowPaths.empty(); });
     const int64_t counted = std::min(taken, step.context);
     absl::StrAppendFormat(
         &text, "%s: a step of %d %s, the last at %d tokens\n%s\n",
         program.getSymName().str(), counted, counted == 1 ? "row" : "rows",
         step.context, UsesTable(std::move(uses), target.launchGap()).text());
   }
-  return text + limitsText(hasLimits, reports.hostPeaks());
+  return absl::StrCat(text, hasSlowPaths ? "" : "No kernel has a slow path.\n",
+                      limitsText(hasLimits, reports.hostPeaks()));
 }
 
 } // namespace llamac

@@ -12,6 +12,7 @@
 #include "ir/llama/OpNames.h"
 #include "ir/plan/Plan.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Suggestion.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/io/AtomicFile.h"
 
@@ -102,6 +103,17 @@ PassReports::PassReports(PassReportOptions given) : options(std::move(given)) {
 }
 
 PassReports::~PassReports() {
+  if (!ran.empty())
+    for (const auto &[flag, names] :
+         {std::pair{"--print-before", &options.printBefore},
+          std::pair{"--print-after", &options.printAfter}})
+      for (const std::string &name : *names)
+        if (name != "all" && !ran.contains(name))
+          printWarning(absl::StrCat(flag, " ", name,
+                                    ": the pass did not run: it was skipped, "
+                                    "or comes after --stop-after"));
+  if (!ran.empty() && options.printChanged && changes == 0)
+    llvm::errs() << "no pass changed the IR\n";
   // The times are printed when their manager goes; all scopes end before.
   phase.stop();
   total.stop();
@@ -113,7 +125,9 @@ absl::Status PassReports::checkNames(ArrayRef<StringRef> known) const {
     for (const std::string &name : names)
       if (name != "all" && !llvm::is_contained(known, name))
         return usageError(absl::StrCat(
-            flag, ": expected all, ", llvm::join(known, ", "), ", got ", name));
+            flag, ": expected all, ", llvm::join(known, ", "), ", got ", name,
+            suggestion(name,
+                       std::vector<std::string>(known.begin(), known.end()))));
     return absl::OkStatus();
   };
   LLAMAC_RETURN_IF_ERROR(check("--print-before", options.printBefore));
@@ -214,6 +228,7 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
   std::string before;
   if (options.printChanged)
     before = shown(module, /*locations=*/false);
+  ran.insert(name.str());
   const bool explains = options.explainFusion && isFusion(name);
   OpCounts ops;
   if (explains)
@@ -230,9 +245,11 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
   if (options.printChanged)
     if (const std::string diff =
             diffIr(before, shown(module, /*locations=*/false));
-        !diff.empty())
+        !diff.empty()) {
       llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
                    << diff;
+      ++changes;
+    }
   stepDone(name, module, seconds);
   return result;
 }

@@ -151,7 +151,9 @@ private:
   std::string phaseName;
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
-  int remarks = 0; ///< Remarks of the phase.
+  int remarks = 0;           ///< Remarks of the phase.
+  std::set<std::string> ran; ///< The passes that were run.
+  int changes = 0;           ///< Diffs that were printed.
   TextTable fusions = TextTable({{"pass"},
                                  {"op"},
                                  {"before", /*alignsRight=*/true},

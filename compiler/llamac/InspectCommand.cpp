@@ -30,6 +30,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <nlohmann/json.hpp>
 
@@ -172,14 +173,24 @@ static absl::StatusOr<Json> inspectPlan(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 static std::string cellText(const Json &value) {
-  return value.is_string() ? printable(value.get<std::string>()) : value.dump();
+  if (!value.is_array())
+    return value.is_string() ? printable(value.get<std::string>())
+                             : value.dump();
+  std::vector<std::string> texts;
+  for (const Json &part : value)
+    texts.push_back(cellText(part));
+  return absl::StrJoin(texts, ", ");
 }
 
 /// "key  value" lines.
 static void printFields(const char *title, const Json &fields) {
+  size_t width = 18;
+  for (const auto &[key, value] : fields.items())
+    width = std::max(width, key.size());
   std::printf("%s\n", title);
   for (const auto &[key, value] : fields.items())
-    std::printf("  %-18s %s\n", key.c_str(), cellText(value).c_str());
+    std::printf("  %-*s %s\n", static_cast<int>(width), key.c_str(),
+                cellText(value).c_str());
 }
 
 /// Rows of objects with equal keys, in columns.

@@ -50,4 +50,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except llamac.Error as error:
+        raise SystemExit(f"tools.py: {error}") from None

@@ -11,6 +11,14 @@
 docs/python.md of the project has more.
 """
 
+import importlib.util
+
+if importlib.util.find_spec("llamac._native") is None:
+    raise ImportError(
+        "llamac: expected an installed package, got the folder of its source, without the compiled part; "
+        "pip install the wheel that scripts/package.sh makes, or the clone: pip install ."
+    )
+
 from llamac._chat import ChatOptions, Message
 from llamac._compiler import compile
 from llamac._engine import Answer, Counts, Engine

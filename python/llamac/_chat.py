@@ -14,7 +14,9 @@ Message = Mapping[str, object]
 
 
 class ChatOptions(RequestOptions, total=False):
-    """How a conversation is answered; as `llamac serve` takes them."""
+    """How a conversation is answered, as `llamac serve` takes it: the options of
+    RequestOptions, tools, tool_choice, parallel_tool_calls, response_format,
+    max_completion_tokens, reasoning_effort, chat_template_kwargs and documents."""
 
     tools: Sequence[Mapping[str, object]]
     """Functions that the answer may call (default: none)."""

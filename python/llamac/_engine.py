@@ -205,7 +205,8 @@ class Engine(Closing):
     ) -> Answer:
         """Queues a prompt, a text or ids, or the messages of a conversation.
         Raises at once what is wrong with it; Code.MEMORY when more wait than the
-        engine's option max_waiting says."""
+        engine's option max_waiting says. help(llamac.RequestOptions) and
+        help(llamac.ChatOptions) have the options."""
         given: dict[str, Any] = dict(options)
         if (prompt is None) == (messages is None):
             got = "neither" if prompt is None else "both"
@@ -224,7 +225,8 @@ class Engine(Closing):
 
     def chat(self, messages: Iterable[Message], **options: Unpack[ChatOptions]) -> Answer:
         """submit(messages=...): queues a conversation, in the messages of OpenAI's
-        interface, for the model to go on with."""
+        interface, for the model to go on with. help(llamac.ChatOptions) has the
+        options."""
         return self.submit(messages=messages, **options)
 
     def counts(self) -> Counts:

@@ -8,7 +8,17 @@ from typing import TypedDict
 
 
 class ModelOptions(TypedDict, total=False):
-    """How a model is loaded."""
+    """How a model is loaded. Options and defaults:
+
+        threads: 0
+        sequences: 0
+        isa: the best
+        gpu_index: 0
+        draft: none
+        verify: true
+        tuned: true
+        random_weights: none
+    """
 
     threads: int
     """Threads of kernels; 0: one on each physical core (0 to 1024; default: 0)."""
@@ -31,7 +41,17 @@ class ModelOptions(TypedDict, total=False):
 
 
 class EngineOptions(TypedDict, total=False):
-    """How an engine runs requests."""
+    """How an engine runs requests. Options and defaults:
+
+        max_waiting: 0
+        prefix_cache: true
+        prefix_file: none
+        kv_pages: 0
+        kv_memory: 0
+        prompt_rows: 0
+        batch_invariant: false
+        chat_template: the model's
+    """
 
     max_waiting: int
     """Answers that may wait, beside those that run; 0: any number (0 to 1048576;
@@ -58,14 +78,44 @@ class EngineOptions(TypedDict, total=False):
 
 
 class RequestOptions(TypedDict, total=False):
-    """How a request is answered."""
+    """How a request is answered. Options and defaults:
+
+        max_tokens: -1
+        temperature: the model's setting, else 1 where seed, top_k, top_p, min_p or n is
+            set, else 0
+        top_k: the model's setting, else 0
+        top_p: the model's setting, else 1
+        min_p: 0
+        repetition_penalty: 1
+        frequency_penalty: 0
+        presence_penalty: 0
+        logit_bias: none
+        min_tokens: 0
+        logprobs: -1
+        seed: a random one
+        stop: none
+        stop_token_ids: none
+        ignore_eos: false
+        add_special_tokens: true
+        parse_special: true
+        n: 1
+        speculative: -2
+        priority: 0
+        time_limit: 0
+        detokenize: true
+        json_object: false
+        json_schema: none
+        regex: none
+        grammar: none
+    """
 
     max_tokens: int
     """Most tokens to generate; -1: until the context is full (-1 or more; default:
     -1)."""
     temperature: float
     """Temperature that the logits are divided by; 0: always the most probable token (a
-    number of at least 0; default: the model's setting, else 0)."""
+    number of at least 0; default: the model's setting, else 1 where seed, top_k, top_p,
+    min_p or n is set, else 0)."""
     top_k: int
     """Sample from the K most probable tokens; 0 or -1: from all (-1 or more; default:
     the model's setting, else 0)."""

@@ -132,7 +132,9 @@ Json AnswerWriter::logprobsOf(Choice &choice, const AnswerPart &part) const {
 AnswerWriter::AnswerWriter(const ApiRequest &request)
     : request(&request), id(randomId(request.isChat ? "chatcmpl-" : "cmpl-")),
       created(std::time(nullptr)) {
-  for (size_t prompt = 0; prompt < request.requests.size(); ++prompt)
+  for (size_t prompt = 0; prompt < request.requests.size(); ++prompt) {
+    used.promptTokens +=
+        static_cast<int64_t>(request.requests[prompt].prompt.size());
     for (int i = 0; i < request.requests[prompt].answers; ++i) {
       Choice &choice = choices.emplace_back(AnswerReader(request.calls));
       if (request.wantsLogprobs())
@@ -143,6 +145,7 @@ AnswerWriter::AnswerWriter(const ApiRequest &request)
         choice.offset = countCharacters(choice.text);
       }
     }
+  }
 }
 
 /// Adds `delta` to what `choice` has.
@@ -171,14 +174,16 @@ std::string AnswerWriter::take(size_t prompt, AnswerPart part) {
   Choice &choice = choices[index];
   const Delta delta{choice.reader.take(part), logprobsOf(choice, part)};
   add(choice, delta);
+  const auto tokens = static_cast<int64_t>(part.tokens.size());
+  choice.answerTokens += tokens;
+  used.answerTokens += tokens;
   if (part.end) {
     choice.finishReason =
         std::string(choice.reader.finishReason(part.end->reason));
-    used.answerTokens += part.end->answerTokens;
-    if (part.answer == 0) {
-      used.promptTokens += part.end->promptTokens;
+    // It counts what parts do not bring, such as a stop id.
+    used.answerTokens += part.end->answerTokens - choice.answerTokens;
+    if (part.answer == 0)
       used.cachedTokens += part.end->cachedTokens;
-    }
   }
   return request->streams ? events(index, choice, delta, part.end.has_value())
                           : "";

@@ -78,6 +78,7 @@ public:
   /// The answer as a whole.
   std::string whole() const;
 
+  /// The tokens so far.
   const Usage &usage() const { return used; }
   /// How the first answer ended.
   const std::string &finishReason() const {
@@ -98,6 +99,7 @@ private:
     std::vector<Call> calls;
     Json logprobs;     ///< Logprobs of the answer so far, if asked for.
     size_t offset = 0; ///< Offset of the next token, in characters.
+    int64_t answerTokens = 0;
     std::string finishReason;
   };
   /// The text, calls and logprobs that a part brings to a choice.

@@ -72,7 +72,8 @@ struct Service::Entry {
   unsigned status = 0;
   std::string model = {}, finishReason = {}, error = {};
   Usage usage = {};
-  double firstToken = 0; ///< Seconds after `start`; 0: none came.
+  double submitted = 0;  ///< Seconds after `start`.
+  double firstToken = 0; ///< Seconds after `start`; 0: none is known of.
 };
 
 struct Service::Route {
@@ -300,15 +301,16 @@ static std::string shortLine(const ordered_json &line) {
   absl::StrAppendFormat(&text, " %d in %.3f s", line["status"].get<int>(),
                         line["seconds"].get<double>());
   if (line.contains("model")) {
+    absl::StrAppendFormat(&text, ": %s, %d tokens (%d cached), %d answered",
+                          line["model"].get<std::string>(),
+                          line["prompt_tokens"].get<int64_t>(),
+                          line["cached_tokens"].get<int64_t>(),
+                          line["completion_tokens"].get<int64_t>());
+    const auto first = line["first_token_seconds"].get<double>();
+    if (first > 0)
+      absl::StrAppendFormat(&text, ", the first after %.3f s", first);
     const std::string reason = line["finish_reason"].get<std::string>();
-    absl::StrAppendFormat(
-        &text,
-        ": %s, %d tokens (%d cached), %d answered, the first after %.3f s%s%s",
-        line["model"].get<std::string>(), line["prompt_tokens"].get<int64_t>(),
-        line["cached_tokens"].get<int64_t>(),
-        line["completion_tokens"].get<int64_t>(),
-        line["first_token_seconds"].get<double>(), reason.empty() ? "" : ", ",
-        reason);
+    absl::StrAppend(&text, reason.empty() ? "" : ", ", reason);
   }
   if (line.contains("error"))
     absl::StrAppend(&text, ": ", line["error"].get<std::string>());
@@ -657,7 +659,7 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
   }
   if (!status.ok() && exchange.clientLeft()) {
     entry.status = clientLeftStatus;
-    entry.error = "the client left";
+    entry.error = leftText();
     co_return;
   }
   if (!status.ok()) {
@@ -665,6 +667,7 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
     co_return co_await send(exchange, entry, errorAnswer(status));
   }
   entry.model = submitted.request->model->name();
+  entry.submitted = steadySeconds() - entry.start;
   co_await stream(exchange, entry, submitted);
 }
 
@@ -688,22 +691,31 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
     open += one.answers;
   absl::Status failure;
   bool isTaken = true;
+  /// The events of the parts that have come.
+  const auto takeParts = [&] {
+    std::string events;
+    for (size_t prompt = 0; prompt < submitted.streams.size(); ++prompt)
+      while (auto part = submitted.streams[prompt]->next(0)) {
+        // A whole answer is taken when it ends, and says when it began.
+        if (entry.firstToken == 0 && request.streams && !part->tokens.empty())
+          entry.firstToken = steadySeconds() - entry.start;
+        else if (entry.firstToken == 0 && part->end &&
+                 part->end->firstTokenSeconds > 0)
+          entry.firstToken = entry.submitted + part->end->firstTokenSeconds;
+        open -= part->end.has_value();
+        if (part->end)
+          failure.Update(part->end->status);
+        events += writer.take(prompt, *std::move(part));
+      }
+    return events;
+  };
   const auto sendEvents = [&](std::string events) -> Task<void> {
     if (!exchange.begun())
       isTaken = co_await exchange.begin(eventStream);
     isTaken = isTaken && co_await exchange.sendPart(events);
   };
   while (open > 0) {
-    std::string events;
-    for (size_t prompt = 0; prompt < submitted.streams.size(); ++prompt)
-      while (auto part = submitted.streams[prompt]->next(0)) {
-        if (entry.firstToken == 0 && !part->tokens.empty())
-          entry.firstToken = steadySeconds() - entry.start;
-        open -= part->end.has_value();
-        if (part->end)
-          failure.Update(part->end->status);
-        events += writer.take(prompt, *std::move(part));
-      }
+    std::string events = takeParts();
     if (!failure.ok())
       break;
     const bool hasEvents = !events.empty();
@@ -722,13 +734,15 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
         request.streams)
       co_await sendEvents(": the answer goes on\n\n");
   }
+  if (!isTaken)
+    takeParts(); // The engine has worked for them.
   entry.usage = writer.usage();
   entry.finishReason = writer.finishReason();
   entry.status = 200;
   if (!isTaken) {
     // Answers that still run end with their streams.
     entry.status = clientLeftStatus;
-    entry.error = "the client left";
+    entry.error = leftText();
   } else if (!failure.ok() && exchange.begun()) {
     entry.error = std::string(failure.message());
     co_await sendEvents(

@@ -99,6 +99,12 @@ private:
   absl::Status submit(HttpExchange &exchange, Submitted &submitted);
   Task<void> stream(HttpExchange &exchange, Entry &entry, Submitted &submitted);
 
+  /// Why an answer has nobody to go to.
+  const char *leftText() const {
+    return isDraining ? "the connection ended while the server did"
+                      : "the client left";
+  }
+
   asio::io_context &context;
   asio::thread_pool readers;
   ServedModels models;

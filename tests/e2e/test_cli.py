@@ -320,9 +320,9 @@ class Prompts(SmallModel):
             self.assertEqual(self.ids(self.plan, *args, *self.REST, stdin=None, input="abc d\n"), expected, args)
         small = support.run([LLAMAC_RUN, self.plan, "abc d", *map(str, self.REST)], check=True)
         self.assertEqual(json.loads(small.stdout)["ids"], expected)
-        # A pipe is read where that is asked for, as nobody can say whether something comes out of it.
-        none = self.llamac("run", self.plan, *self.REST, stdin=None, input="abc d\n", expect=USAGE)
-        self.assertIn("got none; -p - reads stdin", none.stderr)
+        self.assertEqual(self.ids(self.plan, *self.REST, stdin=None, input="abc d\n"), expected)
+        none = self.llamac("run", self.plan, *self.REST, stdin=None, input="", expect=USAGE)
+        self.assertIn("got none, nor a text on stdin", none.stderr)
         missing = self.llamac("run", self.plan, "-f", self.path("none"), expect=support.BAD_FILE)
         self.assertIn("none: cannot be opened: No such file", missing.stderr)
 

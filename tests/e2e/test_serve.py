@@ -198,6 +198,9 @@ class Operation(serving.ServedTestCase):
         self.assertEqual((line["method"], line["path"], line["status"]), ("POST", "/v1/completions", 200))
         self.assertEqual((line["model"], line["completion_tokens"], line["finish_reason"]), ("smollm2", 6, "length"))
         self.assertEqual(line["traceparent"], trace)
+        # The first of six tokens came before the last, though the client had all at once.
+        self.assertLess(0, line["first_token_seconds"])
+        self.assertLess(line["first_token_seconds"], 0.9 * line["seconds"])
         self.assertEqual(lines["mine-2"]["status"], 400)
         self.assertIn("did you mean temperature?", lines["mine-2"]["error"])
 
@@ -356,6 +359,22 @@ class Leaving(serving.ServedTestCase):
         client.sendall(head.encode() + text + then)
         return client
 
+    def test_the_log_counts_the_tokens_of_an_answer_that_was_left(self):
+        for streams in (False, True):
+            before, logged = self.server.metric("generation_tokens_total"), len(self.server.log())
+            client = self.ask(LONG | {"max_tokens": 4000, "stream": streams})
+            self.assertTrue(wait_for(lambda: self.server.metric("generation_tokens_total") >= before + 20))
+            client.close()
+            self.assert_idle()
+            left = []
+            self.assertTrue(
+                wait_for(lambda: left.extend(line for line in self.server.log()[logged:] if line["status"] == 499) or left)
+            )
+            self.assertEqual((left[0]["prompt_tokens"], left[0]["error"]), (4, "the client left"))
+            self.assertGreaterEqual(left[0]["completion_tokens"], 20)
+            made = self.server.metric("generation_tokens_total") - before
+            self.assertLessEqual(left[0]["completion_tokens"], made)
+
     def test_a_client_that_leaves_with_more_requests_behind_is_noticed(self):
         before = self.server.metric("generation_tokens_total")
         client = self.ask(LONG | {"max_tokens": 4000}, b"x" * 100_000)
@@ -475,13 +494,16 @@ class Leaving(serving.ServedTestCase):
         self.assertTrue(wait_for(lambda: server.metric("num_grammars_compiling") == len(grammars)))
         server.process.send_signal(signal.SIGINT)
         self.assertTrue(wait_for(lambda: server.request("GET", "/health")[0] == 503))
-        self.assertRegex(server.stderr[-1], r"^ending: waits up to 300 s for \d+ requests that run; Ctrl-C again ends at once\n")
+        waits = r"ending: waits up to 300 s for \d+ requests that run; Ctrl-C again ends at once\n"
+        self.assertTrue(wait_for(lambda: re.fullmatch(waits, server.stderr[-1])), server.stderr)
         server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.process.wait(60), support.OK)
         self.assertNotIn(b"[DONE]", stream.read())
         for client in grammars:
             self.assertEqual(client.read(), b"")
         server.stop()
+        (ended,) = {line["error"] for line in server.log() if line["status"] == 499}
+        self.assertEqual(ended, "the connection ended while the server did")
 
     def test_clients_that_never_end_do_not_hold_up_the_end(self):
         chunked = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -45,8 +45,10 @@ protected:
   ApiRequest ask(size_t prompts = 1, int answers = 1) const {
     ApiRequest request{.model = models.front().get()};
     request.requests.resize(prompts);
-    for (Request &one : request.requests)
+    for (Request &one : request.requests) {
+      one.prompt.resize(7);
       one.answers = answers;
+    }
     return request;
   }
 
@@ -106,6 +108,19 @@ TEST_F(AnswerWriterTest, AChatStreamBeginsWithTheRoleAndEndsWithTheUsage) {
   EXPECT_EQ(events[3]["choices"], json::array());
   EXPECT_EQ(events[3]["usage"]["total_tokens"], 10);
   EXPECT_THAT(events[0]["id"].get<std::string>(), StartsWith("chatcmpl-"));
+}
+
+TEST_F(AnswerWriterTest, UsageCountsTheTokensSoFar) {
+  const ApiRequest request = ask();
+  AnswerWriter writer(request);
+  EXPECT_EQ(writer.usage().promptTokens, 7);
+  for (int64_t count = 1; count <= 3; ++count) {
+    (void)writer.take(0, {.tokens = {5}});
+    EXPECT_EQ(writer.usage().answerTokens, count);
+  }
+  (void)writer.take(0, endOf(StopReason::Length));
+  EXPECT_EQ(writer.usage().answerTokens, 3);
+  EXPECT_EQ(writer.usage().cachedTokens, 4);
 }
 
 TEST_F(AnswerWriterTest, UsageCountsAPromptOnceForAllOfItsAnswers) {

@@ -252,6 +252,7 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
                                absl::Span<const absl::string_view> others,
                                Request &request) {
   const absl::Span<const NamedOption<Request>> options = requestOptions();
+  std::vector<absl::string_view> given;
   for (const auto &[name, value] : object.raw().items()) {
     if (value.is_null() || std::ranges::find(others, name) != others.end())
       continue;
@@ -265,7 +266,10 @@ absl::Status readRequestFields(const JsonObject &object, absl::string_view text,
         isFormat ? readResponseFormat(member, request)
                  : std::visit([&](auto field) { return read(member, field); },
                               option->field(request))));
+    if (!isFormat)
+      given.push_back(option->name);
   }
+  drawWhereAsked(given, request);
   return absl::OkStatus();
 }
 

@@ -58,7 +58,9 @@ static constexpr NamedOption<Request> options[] = {
     row("temperature", ofSampling<&SamplingOptions::temperature>,
         "temperature that the logits are divided by; 0: always the most "
         "probable token",
-        {.least = 0}, "--temp,--temperature T", "the model's setting, else 0"),
+        {.least = 0}, "--temp,--temperature T",
+        "the model's setting, else 1 where seed, top_k, top_p, min_p or n is "
+        "set, else 0"),
     row("top_k", ofSampling<&SamplingOptions::topK>,
         "sample from the K most probable tokens; 0 or -1: from all",
         {.least = -1}, "--top-k K", "the model's setting, else 0"),
@@ -135,6 +137,20 @@ static constexpr NamedOption<Request> options[] = {
 };
 
 absl::Span<const NamedOption<Request>> requestOptions() { return options; }
+
+void drawWhereAsked(absl::Span<const absl::string_view> given,
+                    Request &request) {
+  SamplingOptions &sampling = request.options.sampling;
+  if (sampling.temperature != 0)
+    return;
+  for (const absl::string_view name : given)
+    if (name == "temperature")
+      return;
+  for (const absl::string_view name : given)
+    if (name == "seed" || name == "top_k" || name == "top_p" ||
+        name == "min_p" || (name == "n" && request.answers > 1))
+      sampling.temperature = 1;
+}
 
 static std::string textOf(const bool *value) {
   return *value ? "true" : "false";

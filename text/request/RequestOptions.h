@@ -87,6 +87,12 @@ absl::Span<const NamedOption<Request>> requestOptions();
 /// option's range. Changes nothing; fields of options just could.
 absl::Status checkNumbers(Request &request);
 
+/// Gives `request`, whose options called `given` were set over what the model
+/// advises, the temperature 1 where one of them asks for drawn answers and
+/// neither they nor the model say which: at 0 it would have no effect.
+void drawWhereAsked(absl::Span<const absl::string_view> given,
+                    Request &request);
+
 /// Gives `to` the value that `option` has in `from`, which does not change.
 void copyOption(const NamedOption<Request> &option, Request &from, Request &to);
 

@@ -206,6 +206,29 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{R"({"top_k": 0.5})", "top_k: expected an integer, got 0.5"},
         Wrong{R"({"top_p": "x"})", "top_p: expected a finite number"}));
 
+/// The temperature of a request with the fields of `text`, over a model that
+/// advises `advised`.
+double temperatureOf(const std::string &text, double advised = 0) {
+  const auto document = *parseJson("request", text);
+  Request request;
+  request.options.sampling.temperature = advised;
+  EXPECT_TRUE(
+      readRequestFields(*JsonObject::root(document), text, {}, request).ok());
+  return request.options.sampling.temperature;
+}
+
+TEST(RequestFields, WhatOnlyDrawnAnswersHaveDraws) {
+  for (const char *text :
+       {R"({"seed": 3})", R"({"top_p": 0.9})", R"({"top_k": 4})",
+        R"({"min_p": 0.1})", R"({"n": 2})"}) {
+    EXPECT_EQ(temperatureOf(text), 1) << text;
+    EXPECT_EQ(temperatureOf(text, 0.6), 0.6) << text;
+  }
+  EXPECT_EQ(temperatureOf(R"({"seed": 3, "temperature": 0})"), 0);
+  EXPECT_EQ(temperatureOf(R"({"temperature": 0.5, "top_p": 0.9})"), 0.5);
+  EXPECT_EQ(temperatureOf(R"({"n": 1, "seed": null, "max_tokens": 4})"), 0);
+}
+
 /// Writes messages, tools and what else `templateText` has of a conversation.
 const absl::StatusOr<std::unique_ptr<const ChatFormat>> &chatFormat() {
   static const auto tokenizer =
