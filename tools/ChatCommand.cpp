@@ -76,6 +76,8 @@ private:
   absl::Status answer();
   absl::StatusOr<Request> makeRequest() const;
   void say(absl::string_view line) const;
+  /// Says how many messages the conversation in `file` has.
+  void sayCount(const std::string &file) const;
   void sayHowItEnded(StopReason reason) const;
 
   absl::Status help(const std::string &argument);
@@ -372,7 +374,14 @@ static absl::Status checkFile(const char *name, const std::string &argument) {
 
 absl::Status Chat::save(const std::string &argument) {
   LLAMAC_RETURN_IF_ERROR(checkFile("/save", argument));
-  return withContext(conversation.save(argument), "/save");
+  LLAMAC_RETURN_IF_ERROR(withContext(conversation.save(argument), "/save"));
+  sayCount(argument);
+  return absl::OkStatus();
+}
+
+void Chat::sayCount(const std::string &file) const {
+  if (!options.quiet)
+    say(absl::StrCat(file, ": ", conversation.messages().size(), " messages"));
 }
 
 absl::Status Chat::load(const std::string &argument) {
@@ -381,9 +390,7 @@ absl::Status Chat::load(const std::string &argument) {
                           Conversation::load(argument, *format));
   conversation = std::move(loaded);
   last.reset();
-  if (!options.quiet)
-    say(absl::StrCat(argument, ": ", conversation.messages().size(),
-                     " messages"));
+  sayCount(argument);
   return absl::OkStatus();
 }
 

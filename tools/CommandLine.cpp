@@ -409,7 +409,8 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
       .addDefault("--batch", options.batch, "N",
                   "Sequences that run together; comma separated: one "
                   "measurement for each")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(wholeNumber(1, 1024));
   group.addDefault("--warm-ups", options.warmUps, "N",
                    "Runs before the measured ones");
   group.addDefault("--repeat", options.repeat, "N",

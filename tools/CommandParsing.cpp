@@ -86,7 +86,20 @@ public:
     // An empty line between parts, and never two.
     return absl::StrReplaceAll(
         CLI::Formatter::make_help(app, std::move(name), mode),
-        {{"\nUsage:", "\n\nUsage:"}, {"\n\n\n", "\n\n"}});
+        {{"\nUsage:", "\n\nUsage:"}, {"\n\n\n", "\n\n"}, {"\n\n\n\n", "\n\n"}});
+  }
+  std::string make_usage(const CLI::App *app, std::string name) const override {
+    // A verb stands in place of arguments.
+    const std::string verbs = absl::StrCat("\n       ", name, " VERB ...");
+    const std::string text = CLI::Formatter::make_usage(app, std::move(name));
+    return app->get_options(isArgument).empty()
+               ? text
+               : absl::StrReplaceAll(text, {{" [VERB]", verbs}});
+  }
+
+private:
+  static bool isArgument(const CLI::Option *option) {
+    return option->get_positional();
   }
 };
 
@@ -182,8 +195,16 @@ static std::string describeParseError(const CLI::App &verb,
     const auto [name, rest] = partsOf(": ");
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(rest, absl::MaxSplits(" not in ", 1));
+    absl::string_view list = parts.second;
+    list.remove_prefix(1);
+    list.remove_suffix(1);
+    // Another first letter is another word: gpu is no cpu.
+    std::vector<std::string> values = absl::StrSplit(list, ',');
+    std::erase_if(values, [&](const std::string &value) {
+      return value.substr(0, 1) != parts.first.substr(0, 1);
+    });
     return absl::StrCat(name, ": expected one of ", parts.second, ", got ",
-                        parts.first);
+                        parts.first, suggestion(parts.first, values));
   }
   if (absl::StrContains(text, " requires "))
     return absl::StrCat(partsOf(" requires ").first, ": expected ",

@@ -434,10 +434,12 @@ absl::Status Generation::writeError(const Entry &entry,
     const std::string where = absl::StrCat("line ", entry.line);
     printWarning(absl::StrCat(
         options.prompts, ": ",
-        absl::StartsWith(message, where) ? "" : where + ": ", message,
-        summary.errors < mostWarnings ? ""
-                                      : "; further wrong lines are not shown, "
-                                        "their answers say why"));
+        absl::StartsWith(message, where) ? "" : where + ": ", message));
+  } else if (summary.errors == mostWarnings + 1 && !options.quiet) {
+    progress.finish();
+    printWarning(absl::StrCat(options.prompts,
+                              ": further wrong lines are not shown; their "
+                              "answers say why"));
   }
   if (entry.left == 0)
     doneBytes += entry.bytes;

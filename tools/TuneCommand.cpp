@@ -131,8 +131,15 @@ static std::string resultText(const ProgramResult &result) {
       "%s, steps of %d rows at a context of %d%s\n", result.step.name,
       result.rows, result.context,
       result.isDecided ? "" : ": not decided, nothing was changed");
+  size_t untried = 0;
   for (const Choice &kernel : result.kernels)
-    text += choiceText(kernel.name, kernel);
+    if (leftOut(kernel) > 0 && leftOut(kernel) + 1 == kernel.candidates.size())
+      ++untried;
+    else
+      text += choiceText(kernel.name, kernel);
+  if (untried > 0)
+    absl::StrAppendFormat(&text, "  %-44s default  %s\n",
+                          absl::StrCat(untried, " kernels"), outOfTime);
   if (result.isDecided)
     text += choiceText("whole step", result.step);
   if (const Trials::Ratio ratio = result.asUsed.trials.ratioOf(1);

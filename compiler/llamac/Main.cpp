@@ -23,8 +23,8 @@ static int llamacMain(int argc, char **argv) {
   CLI::App app("Compiles Llama models into plans and runs them.", "llamac");
   llamac::formatHelp(app);
   app.footer("MODEL is a model directory, a .gguf file or the name of a pulled "
-             "model, PLAN what\n`llamac compile` made of one. `llamac VERB "
-             "--help` shows the options of a verb.");
+             "model, PLAN\nwhat `llamac compile` made of one. `llamac VERB "
+             "--help` shows the options of a\nverb.");
   absl::Status status = llamac::usageError("expected a verb, got none; see "
                                            "llamac --help");
   using AddCommand = void (*)(CLI::App &, absl::Status &);

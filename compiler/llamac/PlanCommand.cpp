@@ -75,7 +75,8 @@ static Json toJson(absl::Span<const DryRunModel> models, const DryRun &run,
   if (models.size() > 1)
     memory["draft"] = run.draft.total();
   memory["total"] = run.total();
-  memory["not_included"] = "the driver's own";
+  if (options.target == "cuda")
+    memory["not_included"] = "the driver's own";
   Json json = {{"model", models.front().checkpoint.name},
                {"target", options.target},
                {"gpu", options.gpu},
@@ -137,7 +138,8 @@ static void printMemory(const CompileOptions &options, const DryRun &run,
          absl::StrCat("weights ", formatBytes(draft.weights), ", KV cache ",
                       formatBytes(draft.kv), ", the rest ",
                       formatBytes(draft.rest())));
-  line("total", run.total(), "the driver's own is not included");
+  line("total", run.total(),
+       options.target == "cuda" ? "the driver's own is not included" : "");
   line("there is", device.memoryBytes);
   if (!run.fits(device))
     std::printf("does not fit, %s missing; %s\n",

@@ -24,9 +24,10 @@ Driver::open(const std::string &library) {
   // The handle stays open: the driver keeps state until the process ends.
   void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return deviceError(
-        absl::StrCat(library, ": expected NVIDIA's driver, got no library that "
-                              "opens; --target cpu needs no GPU"));
+    return deviceError(absl::StrCat(
+        library, ": expected NVIDIA's driver, got no library that "
+                 "opens; a plan that llamac compiles with --target cpu "
+                 "needs no GPU"));
   std::shared_ptr<Driver> driver(new Driver);
   driver->library = library;
   const char *missing = nullptr;

@@ -98,7 +98,9 @@ std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
     absl::StrAppendFormat(&out, "; bandwidth: of the %.0f GB/s of %s",
                           limits->bandwidth * 1e-9, limits->bandwidthOf);
   if (hasPeak)
-    absl::StrAppendFormat(&out, "; f32 peak: of %.0f GFLOP/s",
+    absl::StrAppendFormat(&out,
+                          "; f32 peak: of %.0f GFLOP/s, which products of "
+                          "integers exceed",
                           limits->f32Operations * 1e-9);
   return out + "\n";
 }

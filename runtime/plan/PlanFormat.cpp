@@ -123,11 +123,8 @@ static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
 static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
                                               absl::Span<const uint8_t> bytes) {
   PlanHeader header;
-  if (bytes.size() < sizeof header)
-    return errors.at(0, "plan header", absl::StrCat(sizeof header, " bytes"),
-                     absl::StrCat("a file of ", bytes.size()));
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != planMagic) {
+  const auto start = bytes.first(std::min(bytes.size(), planMagic.size()));
+  if (!std::equal(start.begin(), start.end(), planMagic.begin())) {
     const absl::string_view kind = kindOfFile(bytes);
     return badPlanError(
         kind.empty()
@@ -139,6 +136,10 @@ static absl::StatusOr<PlanHeader> parseHeader(const TableErrors &errors,
                            "; make a plan of a model: llamac compile ",
                            errors.path, " -o FILE.plan"));
   }
+  if (bytes.size() < sizeof header)
+    return errors.at(0, "plan header", absl::StrCat(sizeof header, " bytes"),
+                     absl::StrCat("a file of ", bytes.size()));
+  std::memcpy(&header, bytes.data(), sizeof header);
   if (header.version != planVersion)
     return errors.at(8, "plan version", planVersion, header.version);
   if (header.fileBytes != bytes.size())

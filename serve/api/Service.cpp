@@ -72,7 +72,6 @@ struct Service::Entry {
   unsigned status = 0;
   std::string model = {}, finishReason = {}, error = {};
   Usage usage = {};
-  double submitted = 0;  ///< Seconds after `start`.
   double firstToken = 0; ///< Seconds after `start`; 0: none is known of.
 };
 
@@ -569,6 +568,7 @@ private:
 
 /// A request with the answers that come to it.
 struct Service::Submitted {
+  double at = 0; ///< When the prompts were submitted.
   std::unique_ptr<ApiRequest> request = {};
   std::shared_ptr<Waker> waker = {};
   /// One for each prompt; none yet where the grammar is to be compiled.
@@ -610,6 +610,7 @@ absl::Status Service::submit(HttpExchange &exchange, Submitted &submitted) {
                                         " answers of all prompts, as many as "
                                         "may run and wait, got ",
                                         answers));
+  submitted.at = steadySeconds();
   for (const Request &one : submitted.request->requests) {
     LLAMAC_ASSIGN_OR_RETURN(
         submitted.streams.emplace_back(),
@@ -667,7 +668,6 @@ Task<void> Service::complete(HttpExchange &exchange, Entry &entry) {
     co_return co_await send(exchange, entry, errorAnswer(status));
   }
   entry.model = submitted.request->model->name();
-  entry.submitted = steadySeconds() - entry.start;
   co_await stream(exchange, entry, submitted);
 }
 
@@ -701,7 +701,8 @@ Task<void> Service::stream(HttpExchange &exchange, Entry &entry,
           entry.firstToken = steadySeconds() - entry.start;
         else if (entry.firstToken == 0 && part->end &&
                  part->end->firstTokenSeconds > 0)
-          entry.firstToken = entry.submitted + part->end->firstTokenSeconds;
+          entry.firstToken =
+              submitted.at - entry.start + part->end->firstTokenSeconds;
         open -= part->end.has_value();
         if (part->end)
           failure.Update(part->end->status);

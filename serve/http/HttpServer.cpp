@@ -54,6 +54,10 @@ HttpServer::bind(asio::io_context &context, const ListenOptions &options) {
     acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error)
     acceptor.bind(endpoint, error);
+  if (error == boost::system::errc::address_not_available)
+    return usageError(absl::StrCat("--host: expected an address of this "
+                                   "machine, got ",
+                                   options.host, ": ", error.message()));
   if (error)
     return usageError(absl::StrCat("--port: cannot take port ", options.port,
                                    " of ", options.host, ": ", error.message(),

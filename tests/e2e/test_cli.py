@@ -55,9 +55,13 @@ class Usage(support.TestCase):
                 self.assertEqual(asked.stdout, support.run([tool, *verb, "--help"]).stdout)
 
     def test_a_file_that_is_no_model_is_said_to_be_none(self):
-        for args in ((), ("-p", "hi")):
-            result = self.llamac("run", __file__, *args, expect=support.BAD_PLAN)
-            self.assertIn("expected a plan or a model, got another kind of file", result.stderr)
+        short = self.path("short.txt")
+        with open(short, "w") as file:
+            file.write("a text")
+        for path in (__file__, short):
+            for args in ((), ("-p", "hi")):
+                result = self.llamac("run", path, *args, expect=support.BAD_PLAN)
+                self.assertIn("expected a plan or a model, got another kind of file", result.stderr)
 
     def test_help_and_version_are_no_errors(self):
         for args in (["--help"], ["--version"], ["compile", "--help"], ["run", "--help"]):
@@ -171,6 +175,8 @@ class Words(support.TestCase):
             (("run", "m", "--ctx", "3"), "unknown option --ctx; did you mean --ctx-size?"),
             (("help", "frobnicate"), "unknown verb frobnicate; see"),
             (("compile", "m", "--target", "gpu"), "--target: expected one of {cpu,cuda,sim,reference}, got gpu; see"),
+            (("compile", "m", "--gpu", "h20"), ", got h20; did you mean h200?"),
+            (("bench", "m", "--batch", "1,9999"), "--batch: expected 1 to 1024, got 9999"),
             (("compile", "m", "--stop-after", "late"), "--stop-after: expected one of {import,graph,fuse,schedule,emit,plan}, got late"),
             (("compile", "m", "-o", "x", "--kv-type", "q3"), "--kv-type: expected one of {f16,bf16,f32,q8_0,fp8}, got q3"),
             (("logits", "m", "--tokens", "1", "-o", "x", "--bogus", "m"), "unknown option --bogus; see"),

@@ -56,7 +56,8 @@ class Start(support.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self.assertIn("Address already in use", self.refuse("--port", str(taken.getsockname()[1])))
         self.assertIn("expected --api-key-file", self.refuse("--host", "0.0.0.0"))
-        self.assertIn("Cannot assign requested address", self.refuse("--host", "203.0.113.7", "--no-auth"))
+        elsewhere = self.refuse("--host", "203.0.113.7", "--no-auth")
+        self.assertIn("--host: expected an address of this machine, got 203.0.113.7: Cannot assign", elsewhere)
         self.assertIn("expected both", self.refuse("--tls-cert", self.plan))
         self.assertIn("expected a key on each line", self.refuse("--api-key-file", self.write("none", "# no key\n"), expect=BAD_FILE))
         self.assertIn("--cors", self.refuse("--cors", "example.org"))

@@ -109,10 +109,9 @@ class Tune(support.TestCase):
 
     def test_without_time_the_candidates_are_counted(self):
         told = self.llamac("tune", self.plan, "--budget", "1e-3").stdout
-        kernel = r"  \w+ +default  \d+ not tried: no time was left\n"
-        self.assertRegex(told, rf"^decode, .*: not decided, nothing was changed\n({kernel})+")
-        left = [int(count) for count in re.findall(r"(\d+) not tried", told)]
-        self.assertTrue(told.endswith(f"0 of {sum(left)} candidates tried in 0 s\nspeed against the defaults: nothing was decided\n"), told)
+        untried = r"  \d+ kernels +default  not tried: no time was left\n"
+        self.assertRegex(told, rf"^decode, .*: not decided, nothing was changed\n{untried}")
+        self.assertRegex(told, r"\n0 of \d\d+ candidates tried in 0 s\nspeed against the defaults: nothing was decided\n$")
 
     def test_wrong_options_are_one_line(self):
         for options in (["--budget", "-3"], ["--candidates", "0"]):

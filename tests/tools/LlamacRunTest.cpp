@@ -116,7 +116,7 @@ TEST_F(LlamacRunTest, FilesThatAreNoPlans) {
   expectError("/nowhere/x.plan --tokens 5", 3, "/nowhere/x.plan");
   const std::string other = plan.path() + ".other";
   std::ofstream(other) << "no plan at all";
-  expectError(other + " --tokens 5", 5, "compile it again");
+  expectError(other + " --tokens 5", 5, "another kind of file");
 }
 
 TEST_F(LlamacRunTest, SaysWhatAFileIsAndWhatMakesAPlanOfIt) {
