@@ -114,7 +114,7 @@ static absl::string_view kindOfFile(absl::Span<const uint8_t> bytes) {
     return "a GGUF model";
   if (absl::StartsWith(text, "PK"))
     return "a PyTorch checkpoint";
-  if (text.substr(8, 1) == "{")
+  if (text.size() > 8 && text[8] == '{')
     return "a safetensors file";
   return "";
 }
