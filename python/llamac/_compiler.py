@@ -5,6 +5,7 @@
 process, and may be interrupted."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -36,6 +37,11 @@ def _flags(options: dict[str, object]) -> list[str]:
     return flags
 
 
+def _as_keyword(found: re.Match[str]) -> str:
+    """`--ctx-size` as `ctx_size`, which the caller gave."""
+    return found[1] + found[2].replace("-", "_")
+
+
 def _no_flag(model: str) -> str:
     return os.path.join(".", model) if model.startswith("-") else model
 
@@ -57,8 +63,10 @@ def _run(*args: str) -> str:
     if process.returncode < 0:
         raise error_of(Code.INTERNAL, f"compiler: ended by signal {-process.returncode}")
     line = (log.strip().splitlines() or ["compiler: failed without a word"])[-1]
+    line = line.removeprefix("llamac: error: ").removesuffix("; see llamac compile --help")
+    line = re.sub("(^|unknown option |did you mean )--([a-z-]+)", _as_keyword, line)
     known = process.returncode in Code.__members__.values()
-    raise error_of(process.returncode if known else Code.INTERNAL, line.removeprefix("llamac: error: "))
+    raise error_of(process.returncode if known else Code.INTERNAL, line)
 
 
 @checked

@@ -292,7 +292,7 @@ class Arguments(PackageTest):
         self.refuse("did you mean threads?", load, "/no/model.gguf", thread=1)
         for wrong in (5, {1: 2}):
             self.refuse(f"compile: expected a dict of options, got {wrong!r}", load, MODEL, compile=wrong)
-        self.refuse("did you mean --ctx-size?", load, MODEL, compile={"ctxsize": 64})
+        self.refuse("unknown option ctxsize; did you mean ctx_size?", load, MODEL, compile={"ctxsize": 64})
         self.refuse("ctx_size: expected no NUL in it", load, MODEL, compile={"ctx_size": "1\0"})
         self.refuse("native: expected what Model.load(path) gives it, got 'a'", llamac.Model, "a")
         self.refuse("model: expected a path, got 5", llamac.compile, 5, "a.plan")
