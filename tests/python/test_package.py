@@ -178,7 +178,7 @@ class Models(PackageTest):
     def test_errors_of_the_compiler_have_its_code_and_line(self):
         self.assert_error(Code.BAD_FILE, "no-such", llamac.compile, "/no-such", self.path("a.plan"))
         self.assert_error(Code.USAGE, "unknown option colour", llamac.compile, MODEL, self.path("a.plan"), colour="red")
-        self.assert_error(Code.USAGE, "ctx-size", llamac.Model.load, MODEL, compile={"ctx_size": 0})
+        self.assert_error(Code.USAGE, "ctx_size: expected 1 to", llamac.Model.load, MODEL, compile={"ctx_size": 0})
         broken = self.path("broken.gguf")
         with open(broken, "wb") as file:
             file.write(b"GGUF\3\0\0\0" + b"\xff" * 60)
