@@ -115,6 +115,16 @@ bool namesPlan(const std::string &path) {
   return (extension != ".gguf" && extension != ".json") || startsAsPlan(path);
 }
 
+absl::Status checkNoPlan(const std::string &path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && startsAsPlan(path)
+             ? usageError(absl::StrCat(path,
+                                       ": expected a model, got a plan, which "
+                                       "is compiled already; llamac inspect "
+                                       "shows it"))
+             : absl::OkStatus();
+}
+
 /// A place for `name` in a temporary folder, which is removed with the object.
 static absl::StatusOr<ResolvedPlan> temporaryPlan(const std::string &name) {
   std::error_code error;

@@ -36,6 +36,9 @@ absl::StatusOr<CompileTimes> compileToFile(Compilation &compilation,
 /// checks that it is a sound one.
 bool namesPlan(const std::string &path);
 
+/// Usage error where the file at `path` is a plan, not a model.
+absl::Status checkNoPlan(const std::string &path);
+
 struct ResolvedPlan {
   std::string path;
   bool verified = false; ///< Its checksums have been verified just now.

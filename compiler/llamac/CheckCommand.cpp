@@ -8,6 +8,7 @@
 //
 
 #include "compiler/check/Check.h"
+#include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -34,6 +35,7 @@ struct CheckCommand {
     if (!tokens.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(options.tokens, parseTokenIds(tokens));
     }
+    LLAMAC_RETURN_IF_ERROR(checkNoPlan(model));
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
     LLAMAC_ASSIGN_OR_RETURN(const CheckReport report,
                             checkModel(checkpoint, compileOptions, options));

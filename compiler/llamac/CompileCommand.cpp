@@ -230,6 +230,7 @@ static std::map<std::string, std::string> fieldsOf(absl::string_view options) {
 
 absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path,
                                              const OpenOptions &opening) {
+  LLAMAC_RETURN_IF_ERROR(checkNoPlan(path));
   namespace fs = std::filesystem;
   const auto isConfig = [](const fs::path &file) {
     return file.extension() == ".json";
@@ -405,6 +406,7 @@ struct CompileCommand {
     const bool isConfig = std::filesystem::path(model).extension() == ".json";
     const bool needsWeights = last == Phase::Plan && flags.options.hasWeights;
     const OpenOptions opening = {.headOf = flags.options.headOf};
+    LLAMAC_RETURN_IF_ERROR(checkNoPlan(model));
     return !flags.options.hasWeights || (isConfig && !needsWeights)
                ? openConfig(model, opening)
                : openCheckpoint(model, opening);

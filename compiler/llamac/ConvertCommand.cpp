@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 
+#include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "frontends/Checkpoint.h"
 #include "frontends/Convert.h"
@@ -68,6 +69,7 @@ struct ConvertCommand {
           "--type: expected f32, f16",
           toGguf ? ", bf16, q8_0 or q4_0" : " or bf16", ", got ", typeName));
     LLAMAC_RETURN_IF_ERROR(checkNotInput("-o", output, model));
+    LLAMAC_RETURN_IF_ERROR(checkNoPlan(model));
     LLAMAC_ASSIGN_OR_RETURN(Checkpoint checkpoint, openCheckpoint(model));
     Progress progress(quiet);
     options.progress = [&](uint64_t done, uint64_t total) {

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
 #include "compiler/models/Library.h"
 #include "compiler/models/Pull.h"
@@ -179,9 +178,6 @@ static std::string describeSampling(const GenerationDefaults &generation) {
 }
 
 static absl::Status showModel(const std::string &name) {
-  if (namesPlan(name))
-    return usageError(absl::StrCat(
-        name, ": expected a model, got a plan; llamac inspect shows those"));
   LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openModelOrConfig(name));
   const ModelConfig &config = checkpoint.config;
   const auto print = [](absl::string_view key, const absl::AlphaNum &value) {

@@ -289,6 +289,19 @@ class PlanOptions(SmallModel):
         loud = self.llamac("compile", shape, "--target", "CUDA", "--gpu", "H200", "--weights", "Q8_0", *out)
         self.assertEqual(loud.stdout, named.stdout)
 
+    def test_verbs_of_models_say_what_a_plan_is(self):
+        out = self.path("again")
+        for verb in (
+            ("compile", self.plan, "-o", out),
+            ("check", self.plan),
+            ("convert", self.plan, "--to", "gguf", "-o", out),
+            ("plan", self.plan),
+            ("show", self.plan),
+        ):
+            refused = self.llamac(*verb, expect=USAGE)
+            self.assertIn("model.plan: expected a model, got a plan, which is compiled already", refused.stderr)
+        self.assertFalse(os.path.exists(out))
+
     def test_a_plan_is_one_by_any_name(self):
         other = self.path("plan.gguf")
         shutil.copy(self.plan, other)
