@@ -2,12 +2,13 @@
 // measured. Peaks are those that the user gave or typed, else those that were
 // measured, else those of the target's data sheet.
 
-// The work of a measurement that spends most of its time in kernels of `uses`.
+// The work of a measurement with the largest share of launches of the kernels
+// of `uses`. Their times would depend on what else ran.
 function workOf(report, uses) {
   const names = new Set(uses.map((use) => report.kernels[use.kernel].name));
   const share = (work) => {
-    const known = sum(kernelsOf(work), (kernel) => (names.has(kernel.kernel) ? kernel.seconds : 0));
-    return known / Math.max(1e-12, sum(kernelsOf(work), (kernel) => kernel.seconds));
+    const known = sum(kernelsOf(work), (kernel) => (names.has(kernel.kernel) ? kernel.launches : 0));
+    return known / Math.max(1, sum(kernelsOf(work), (kernel) => kernel.launches));
   };
   return report.measured.reduce((best, work) => (!best || share(work) > share(best) ? work : best), null);
 }
