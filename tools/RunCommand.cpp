@@ -45,22 +45,20 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
   return ids;
 }
 
-static std::string withoutLastLineFeed(std::string text) {
-  if (absl::EndsWith(text, "\n"))
-    text.pop_back();
-  return text;
-}
-
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
-  if (!options.prompt && !options.file && !options.tokens &&
-      isatty(fileno(in)) == 0) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string piped, readInput("-", in));
-    if (!piped.empty())
-      options.prompt = withoutLastLineFeed(std::move(piped));
+  int given = options.prompt.has_value() + options.file.has_value() +
+              options.tokens.has_value();
+  if (options.prompt == "-" || (given == 0 && isatty(fileno(in)) == 0))
+    options.file = "-";
+  if (given <= 1 && options.file) {
+    LLAMAC_ASSIGN_OR_RETURN(std::string text, readInput(*options.file, in));
+    // An empty pipe is no prompt.
+    given = given == 0 && text.empty() ? 0 : 1;
+    if (absl::EndsWith(text, "\n"))
+      text.pop_back();
+    options.prompt = std::move(text);
   }
-  if (const int given = options.prompt.has_value() + options.file.has_value() +
-                        options.tokens.has_value();
-      given != 1)
+  if (given != 1)
     return usageError(absl::StrCat(
         "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got ",
         given == 0 ? "none, nor a text on stdin; the verb chat asks for "
@@ -68,12 +66,6 @@ absl::Status prepareRun(RunOptions &options, std::FILE *in) {
                    : "several"));
   if (options.tokens)
     LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
-  if (options.prompt == "-")
-    options.file = "-";
-  if (options.file) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string text, readInput(*options.file, in));
-    options.prompt = withoutLastLineFeed(std::move(text));
-  }
   if (options.prompt)
     LLAMAC_RETURN_IF_ERROR(checkUtf8("prompt", *options.prompt));
   LLAMAC_RETURN_IF_ERROR(prepareChat(options.chat));

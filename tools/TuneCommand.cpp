@@ -131,15 +131,20 @@ static std::string resultText(const ProgramResult &result) {
       "%s, steps of %d rows at a context of %d%s\n", result.step.name,
       result.rows, result.context,
       result.isDecided ? "" : ": not decided, nothing was changed");
-  size_t untried = 0;
-  for (const Choice &kernel : result.kernels)
-    if (leftOut(kernel) > 0 && leftOut(kernel) + 1 == kernel.candidates.size())
-      ++untried;
-    else
+  // Kernels of which nothing was tried are one line.
+  size_t untried = 0, left = 0;
+  for (const Choice &kernel : result.kernels) {
+    const size_t out = leftOut(kernel);
+    if (out == 0 || out + 1 < kernel.candidates.size()) {
       text += choiceText(kernel.name, kernel);
+      continue;
+    }
+    ++untried;
+    left += out;
+  }
   if (untried > 0)
-    absl::StrAppendFormat(&text, "  %-44s default  %s\n",
-                          absl::StrCat(untried, " kernels"), outOfTime);
+    absl::StrAppendFormat(&text, "  %-44s default  %d %s\n",
+                          absl::StrCat(untried, " kernels"), left, outOfTime);
   if (result.isDecided)
     text += choiceText("whole step", result.step);
   if (const Trials::Ratio ratio = result.asUsed.trials.ratioOf(1);

@@ -100,8 +100,15 @@ static absl::Status checkPlan(const std::string &path,
   return absl::OkStatus();
 }
 
-/// Whether the file at `path` has a plan's magic number.
+static bool isFile(const std::string &path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+/// Whether `path` is a file with a plan's magic number.
 static bool startsAsPlan(const std::string &path) {
+  if (!isFile(path))
+    return false;
   std::array<char, planMagic.size()> start{};
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
   return std::memcmp(start.data(), planMagic.data(), start.size()) == 0;
@@ -109,15 +116,12 @@ static bool startsAsPlan(const std::string &path) {
 
 bool namesPlan(const std::string &path) {
   const std::string extension = std::filesystem::path(path).extension();
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    return false;
-  return (extension != ".gguf" && extension != ".json") || startsAsPlan(path);
+  const bool isModel = extension == ".gguf" || extension == ".json";
+  return isModel ? startsAsPlan(path) : isFile(path);
 }
 
 absl::Status checkNoPlan(const std::string &path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) && startsAsPlan(path)
+  return startsAsPlan(path)
              ? usageError(absl::StrCat(path,
                                        ": expected a model, got a plan, which "
                                        "is compiled already; llamac inspect "

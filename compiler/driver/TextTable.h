@@ -10,6 +10,7 @@
 #define LLAMAC_COMPILER_DRIVER_TEXTTABLE_H
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llamac {

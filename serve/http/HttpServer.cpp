@@ -43,10 +43,13 @@ HttpServer::bind(asio::io_context &context, const ListenOptions &options) {
   const auto found = resolver.resolve(
       options.host, absl::StrCat(options.port),
       tcp::resolver::passive | tcp::resolver::numeric_service, error);
-  if (error)
+  const auto noAddress = [&] {
     return usageError(absl::StrCat("--host: expected an address of this "
                                    "machine, got ",
                                    options.host, ": ", error.message()));
+  };
+  if (error)
+    return noAddress();
   const tcp::endpoint endpoint = found.begin()->endpoint();
   tcp::acceptor &acceptor = server->acceptor;
   acceptor.open(endpoint.protocol(), error);
@@ -55,9 +58,7 @@ HttpServer::bind(asio::io_context &context, const ListenOptions &options) {
   if (!error)
     acceptor.bind(endpoint, error);
   if (error == boost::system::errc::address_not_available)
-    return usageError(absl::StrCat("--host: expected an address of this "
-                                   "machine, got ",
-                                   options.host, ": ", error.message()));
+    return noAddress();
   if (error)
     return usageError(absl::StrCat("--port: cannot take port ", options.port,
                                    " of ", options.host, ": ", error.message(),

@@ -340,6 +340,8 @@ class Prompts(SmallModel):
         small = support.run([LLAMAC_RUN, self.plan, "abc d", *map(str, self.REST)], check=True)
         self.assertEqual(json.loads(small.stdout)["ids"], expected)
         self.assertEqual(self.ids(self.plan, *self.REST, stdin=None, input="abc d\n"), expected)
+        dash = self.ids(self.plan, "-f", "-", *self.REST, stdin=None, input="-")
+        self.assertEqual(self.ids(self.plan, *self.REST, stdin=None, input="-"), dash)
         none = self.llamac("run", self.plan, *self.REST, stdin=None, input="", expect=USAGE)
         self.assertIn("got none, nor a text on stdin", none.stderr)
         missing = self.llamac("run", self.plan, "-f", self.path("none"), expect=support.BAD_FILE)

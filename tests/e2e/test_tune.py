@@ -109,9 +109,10 @@ class Tune(support.TestCase):
 
     def test_without_time_the_candidates_are_counted(self):
         told = self.llamac("tune", self.plan, "--budget", "1e-3").stdout
-        untried = r"  \d+ kernels +default  not tried: no time was left\n"
+        untried = r"  \d+ kernels +default  \d+ not tried: no time was left\n"
         self.assertRegex(told, rf"^decode, .*: not decided, nothing was changed\n{untried}")
-        self.assertRegex(told, r"\n0 of \d\d+ candidates tried in 0 s\nspeed against the defaults: nothing was decided\n$")
+        left = [int(count) for count in re.findall(r"(\d+) not tried", told)]
+        self.assertTrue(told.endswith(f"0 of {sum(left)} candidates tried in 0 s\nspeed against the defaults: nothing was decided\n"), told)
 
     def test_wrong_options_are_one_line(self):
         for options in (["--budget", "-3"], ["--candidates", "0"]):
