@@ -243,13 +243,15 @@ static void printKernels(const Profile &profile, absl::string_view work,
   if (limits)
     report["limits"] = {{"bandwidth", limits->bandwidth},
                         {"bandwidth_of", std::string(limits->bandwidthOf)},
-                        {"f32_operations", limits->f32Operations}};
+                        {"f32_operations", limits->f32Operations},
+                        {"int8_operations", limits->int8Operations}};
   for (const KernelSum &sum : profile.sums())
     report["kernels"].push_back({{"kernel", sum.kernel},
                                  {"launches", sum.launches},
                                  {"seconds", sum.seconds},
                                  {"bytes", sum.bytes},
-                                 {"operations", sum.operations}});
+                                 {"operations", sum.operations},
+                                 {"int8_operations", sum.int8Operations}});
   absl::FPrintF(out, "%s\n", report.dump());
 }
 

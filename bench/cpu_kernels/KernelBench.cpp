@@ -61,7 +61,9 @@ public:
               void *const *args) const;
 
   void reportBytes(benchmark::State &state, double bytes) const;
-  void reportOperations(benchmark::State &state, double operations) const;
+  /// `ofInt8`: they are in products of int8, else in f32.
+  void reportOperations(benchmark::State &state, double operations,
+                        bool ofInt8) const;
 
   static constexpr int64_t poolBytes = int64_t(1) << 30;
 
@@ -114,12 +116,14 @@ void Bench::reportBytes(benchmark::State &state, double bytes) const {
       benchmark::Counter(all / limits.bandwidth, benchmark::Counter::kIsRate);
 }
 
-void Bench::reportOperations(benchmark::State &state, double operations) const {
+void Bench::reportOperations(benchmark::State &state, double operations,
+                             bool ofInt8) const {
   const double all = operations * static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] =
       benchmark::Counter(all * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["of_f32_peak"] = benchmark::Counter(
-      all / limits.f32Operations, benchmark::Counter::kIsRate);
+  state.counters["of_peak"] = benchmark::Counter(
+      all / (ofInt8 ? limits.int8Operations : limits.f32Operations),
+      benchmark::Counter::kIsRate);
 }
 
 template <typename Body>
@@ -168,8 +172,9 @@ static void addProducts(const Bench &bench, const char *format,
           [=, &bench](benchmark::State &state) {
             run(state, kernel, gemmShape(config), rows, 1);
             bench.reportOperations(
-                state, 2.0 * static_cast<double>(rows * config.outputs *
-                                                 config.depth));
+                state,
+                2.0 * static_cast<double>(rows * config.outputs * config.depth),
+                usesInt8(config));
           });
 }
 
@@ -215,7 +220,8 @@ static void addAttention(const Bench &bench, const std::string &format,
             run(state, kernel, attentionShape(config), 512, past, 1);
             bench.reportOperations(state,
                                    4.0 * static_cast<double>(width) * 512 *
-                                       (static_cast<double>(past) + 256.5));
+                                       (static_cast<double>(past) + 256.5),
+                                   /*ofInt8=*/false);
           });
   if (const CpuKernel kernel = bench.find("attentionSplit" + suffix))
     for (const int64_t past : {int64_t(511), context - 1, int64_t(7999)})
@@ -249,9 +255,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   const Bench bench(library, *device);
-  std::printf("%d threads, read %.1f GB/s, f32 multiply-add %.1f GFLOP/s\n",
-              (*device)->threads(), bench.limits.bandwidth * 1e-9,
-              bench.limits.f32Operations * 1e-9);
+  std::printf(
+      "%d threads, read %.1f GB/s, %.1f GFLOP/s in f32, %.1f in products "
+      "of int8\n",
+      (*device)->threads(), bench.limits.bandwidth * 1e-9,
+      bench.limits.f32Operations * 1e-9, bench.limits.int8Operations * 1e-9);
 #define SHAPE(f, n, k)                                                         \
   addProducts(bench, #f, {.format = PanelFormat::f, .outputs = n, .depth = k});
   LLAMAC_BENCH_CASES(SHAPE)

@@ -152,4 +152,10 @@ kernel::LaunchGeometry CpuTarget::geometry(Operation *op) const {
   return {shape.items, shape.rowBlock, shape.scratchBytes};
 }
 
+bool CpuTarget::hasInt8Products(Operation *op) const {
+  // The first weight is behind the input.
+  return hasProducts(op) &&
+         cpu::usesInt8(panelFormatOf(op->getOperand(1)), targetOptions.exact);
+}
+
 } // namespace llamac

@@ -95,6 +95,7 @@ public:
   bool rowsAreAlike() const override { return true; }
   llvm::StringRef familyName(mlir::Operation *op) const override;
   kernel::LaunchGeometry geometry(mlir::Operation *op) const override;
+  bool hasInt8Products(mlir::Operation *op) const override;
 
   double tolerance(mlir::Operation *op, unsigned result) const override;
   double cacheTolerance() const override;

@@ -216,6 +216,7 @@ void ManifestBuilder::addKernel(plan::KernelOp op) {
   kernel.geometry = std::make_unique<schema::GeometryT>(geometryOf(op));
   kernel.cost = std::make_unique<schema::LaunchCost>(
       launchCost(&op.getPrototype(), target, *plan.kv, contents.context));
+  kernel.int8Products = target.hasInt8Products(&op.getPrototype());
   const auto known = contents.tuning.find(op.getSymName());
   if (known == contents.tuning.end())
     return;

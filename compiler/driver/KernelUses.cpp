@@ -43,7 +43,10 @@ static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
                        const kernel::CostStep &step,
                        const PassReports &reports) {
   Operation *op = &kernel.getPrototype();
-  const std::optional<kernel::Peaks> peaks = target.peaks(op);
+  std::optional<kernel::Peaks> peaks = target.peaks(op);
+  if (const auto &host = reports.hostLimits(); host && !peaks)
+    peaks = {host->bandwidth, target.hasInt8Products(op) ? host->int8Operations
+                                                         : host->f32Operations};
   std::vector<std::string> tiles;
   for (const auto &[name, size] : target.tiles(op))
     tiles.push_back(absl::StrCat(name.str(), "=", size));
@@ -51,7 +54,7 @@ static KernelUse useOf(plan::KernelOp kernel, const kernel::Target &target,
           .rows = step.rows,
           .cost = kernel::costOf(op, step, target),
           .seconds = target.predictedSeconds(op, step),
-          .peaks = peaks ? peaks : reports.hostPeaks(),
+          .peaks = peaks,
           .tiles = absl::StrJoin(tiles, " "),
           .slowPaths = target.slowPaths(op)};
 }
@@ -213,17 +216,19 @@ private:
 /// Where the limits of the tables come from; `hasLimits`: whether there are
 /// any.
 static std::string limitsText(bool hasLimits,
-                              const std::optional<kernel::Peaks> &host) {
+                              const std::optional<DeviceLimits> &host) {
   if (!hasLimits)
     return "No peaks are known: memory bounds what has fewer FLOP/byte than "
            "the machine.\n";
   if (!host)
     return "Limits are those of the GPU's data sheet.\n";
-  return absl::StrFormat(
-      "Times are those at %.3g GB/s and %.3g GFLOP/s of f32, measured just now "
-      "beside what else runs here.\nWhat caches hold, and products of integers "
-      "and of bf16, can be faster.\n",
-      1e-9 * host->bandwidth, 1e-9 * host->operations);
+  return absl::StrFormat("Times are those at %.3g GB/s, %.3g GFLOP/s in f32 "
+                         "and %.3g in products of "
+                         "int8, measured just now beside what else runs "
+                         "here.\nWhat caches hold can "
+                         "be faster.\n",
+                         1e-9 * host->bandwidth, 1e-9 * host->f32Operations,
+                         1e-9 * host->int8Operations);
 }
 
 std::string explainKernels(ModuleOp module, const kernel::Target &target,
@@ -249,7 +254,7 @@ std::string explainKernels(ModuleOp module, const kernel::Target &target,
         step.context, UsesTable(std::move(uses), target.launchGap()).text());
   }
   return absl::StrCat(text, hasSlowPaths ? "" : "No kernel has a slow path.\n",
-                      limitsText(hasLimits, reports.hostPeaks()));
+                      limitsText(hasLimits, reports.hostLimits()));
 }
 
 } // namespace llamac

@@ -18,6 +18,7 @@
 
 #include "compiler/driver/TextTable.h"
 #include "ir/kernel/Target.h"
+#include "runtime/device/Device.h"
 
 #include "absl/status/status.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -59,8 +60,8 @@ struct PassReportOptions {
   bool explainKernels = false;  ///< A description of each kernel.
   /// Whether explanations go to stderr, as stdout has the result.
   bool explainsOnStderr = false;
-  /// The peaks of this machine, for kernels whose target knows none.
-  std::optional<kernel::Peaks> hostPeaks = {};
+  /// The limits of this machine, for kernels whose target knows no peaks.
+  std::optional<DeviceLimits> hostLimits = {};
   int64_t explainRows = 0;     ///< Rows of the explained step; 0: as many as
                                ///< programs take.
   std::string dumpFolder;      ///< Empty: no dumps.
@@ -112,8 +113,8 @@ public:
     return options.explainsOnStderr ? llvm::errs() : llvm::outs();
   }
 
-  const std::optional<kernel::Peaks> &hostPeaks() const {
-    return options.hostPeaks;
+  const std::optional<DeviceLimits> &hostLimits() const {
+    return options.hostLimits;
   }
 
   /// Starts the phase `name`, which is timed until endPhase().

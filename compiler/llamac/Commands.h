@@ -48,6 +48,11 @@ void addTuneCommand(CLI::App &app, absl::Status &status);
 absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path,
                                              const OpenOptions &opening = {});
 
+/// The limits of this machine's cores, measured now: kept ones would be those
+/// of a moment when something else may have run. Errors: those of
+/// CpuDevice::measureLimits().
+absl::StatusOr<std::optional<DeviceLimits>> hostLimits();
+
 /// The flags of a compilation, as every verb that may compile takes them.
 struct CompileFlags {
   CompileOptions options;
@@ -73,6 +78,9 @@ struct CompileFlags {
   /// The options that the flags say. Usage error for an unknown level, or an
   /// override that cannot be read.
   absl::StatusOr<CompileOptions> parse() const;
+
+  /// Whether code of processors is not tuned for one that may be another.
+  bool isForThisMachine() const;
 
   /// Usage error for a flag that was given and that the plan at `path`, which
   /// is compiled already, was not compiled with.

@@ -277,14 +277,14 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
   return absl::OkStatus();
 }
 
-/// The peaks of this machine's cores, measured now. Kept ones would be those of
-/// a moment when something else may have run.
-static absl::StatusOr<kernel::Peaks> hostPeaks() {
+absl::StatusOr<std::optional<DeviceLimits>> hostLimits() {
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<CpuDevice> device,
                           CpuDevice::create());
-  LLAMAC_ASSIGN_OR_RETURN(const std::optional<DeviceLimits> limits,
-                          device->measureLimits());
-  return kernel::Peaks{limits->bandwidth, limits->f32Operations};
+  return device->measureLimits();
+}
+
+bool CompileFlags::isForThisMachine() const {
+  return options.target == "cpu" && options.tuneCpu.empty();
 }
 
 absl::StatusOr<CompileOptions> CompileFlags::parse() const {
@@ -314,10 +314,8 @@ absl::StatusOr<CompileOptions> CompileFlags::parse() const {
     LLAMAC_ASSIGN_OR_RETURN(KernelOverride kernel, readOverride(flag));
     parsed.overrides.push_back(std::move(kernel));
   }
-  // Another processor's peaks are not known.
-  if (options.reports.explainKernels && options.target == "cpu" &&
-      options.tuneCpu.empty()) {
-    LLAMAC_ASSIGN_OR_RETURN(parsed.reports.hostPeaks, hostPeaks());
+  if (options.reports.explainKernels && isForThisMachine()) {
+    LLAMAC_ASSIGN_OR_RETURN(parsed.reports.hostLimits, hostLimits());
   }
   return parsed;
 }

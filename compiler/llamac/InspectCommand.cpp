@@ -304,9 +304,13 @@ struct InspectCommand {
       return usageError("--compare-measured: expected --compare as well");
     for (const std::string &input : {path, measured, before, beforeMeasured})
       LLAMAC_RETURN_IF_ERROR(checkNotInput("--html", html, input));
-    LLAMAC_ASSIGN_OR_RETURN(Json data, collect(path, measured));
+    ReportOptions own = report;
+    if (measured.empty() && flags.isForThisMachine())
+      own.hostLimits = &hostLimits;
+    LLAMAC_ASSIGN_OR_RETURN(Json data, collect(path, measured, own));
     if (!before.empty()) {
-      LLAMAC_ASSIGN_OR_RETURN(data["before"], collect(before, beforeMeasured));
+      LLAMAC_ASSIGN_OR_RETURN(data["before"],
+                              collect(before, beforeMeasured, report));
       // Parts that are not compared would double the page.
       for (const char *part : {"passes", "imported", "fused", "source"})
         data["before"].erase(part);
@@ -317,15 +321,16 @@ struct InspectCommand {
   /// The report of the model or plan `name`, with the times in the file
   /// `times`, if any.
   absl::StatusOr<Json> collect(const std::string &name,
-                               const std::string &times) const {
+                               const std::string &times,
+                               const ReportOptions &options) const {
     Json data;
     if (namesPlan(name)) {
-      LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(name, report));
+      LLAMAC_ASSIGN_OR_RETURN(data, collectPlan(name, options));
     } else {
-      LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
+      LLAMAC_ASSIGN_OR_RETURN(const CompileOptions compile, flags.parse());
       LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
                               openModelOrConfig(name));
-      LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, options, report));
+      LLAMAC_ASSIGN_OR_RETURN(data, collectModel(checkpoint, compile, options));
     }
     if (!times.empty()) {
       LLAMAC_ASSIGN_OR_RETURN(data["measured"], readMeasured(times));

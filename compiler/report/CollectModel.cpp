@@ -82,6 +82,7 @@ static Json collectProgram(plan::ProgramOp op, const Compilation &compilation,
     json["kernel"] = number;
     json["cost"] =
         launchCost(*manifest.kernels[number], use.rows, step.context);
+    json["int8_products"] = manifest.kernels[number]->int8Products;
   }
   int64_t interval = 0;
   for (auto launch : op.getBody().front().getOps<plan::LaunchOp>()) {
@@ -139,7 +140,8 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   LLAMAC_ASSIGN_OR_RETURN(const int64_t tokens,
                           countedContext(options.costContext, context));
   const kernel::CostStep step = compilation->costStep(tokens);
-  Json report = emptyReport("model", checkpoint.name, options);
+  Json report = emptyReport("model", checkpoint.name,
+                            compilation->options().target, options);
   report["facts"] = configFacts(checkpoint.config);
   report["facts"].insert(
       report["facts"].begin(),
@@ -155,6 +157,7 @@ absl::StatusOr<Json> collectModel(const Checkpoint &checkpoint,
   report["fused"] = innerLayer(compilation->module(), checkpoint.config);
   LLAMAC_RETURN_IF_ERROR(compilation->runTo(Phase::Emit));
   report["passes"] = recorder.take();
+  report["passes"]["skipped"] = compilation->options().skipPasses;
 
   ModuleOp module = compilation->module();
   report["kernels"] = collectKernels(module);

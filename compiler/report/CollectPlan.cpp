@@ -63,6 +63,7 @@ static Json collectPlanProgram(const schema::PlanT &plan,
            {"rows", rows},
            {"launches", 0},
            {"cost", launchCost(*plan.kernels[launch->kernel], rows, context)},
+           {"int8_products", plan.kernels[launch->kernel]->int8Products},
            {"tiles", ""},
            {"slow_paths", Json::array()}});
     Json &use = uses[it->second];
@@ -92,7 +93,7 @@ absl::StatusOr<Json> collectPlan(absl::string_view path,
   const schema::PlanT &plan = reader->plan();
   Json report = emptyReport(
       "plan", std::filesystem::path(reader->path()).filename().string(),
-      options);
+      plan.target, options);
   report["facts"] = configFacts(fromPlan(*plan.config));
   report["facts"].push_back(optionsFact(plan.options));
   report["facts"].push_back(

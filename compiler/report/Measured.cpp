@@ -54,7 +54,8 @@ static absl::StatusOr<Json> workOf(const std::string &place,
   if (limits) {
     LLAMAC_ASSIGN_OR_RETURN(
         work["limits"],
-        membersOf(*limits, {"bandwidth_of"}, {"bandwidth", "f32_operations"}));
+        membersOf(*limits, {"bandwidth_of"},
+                  {"bandwidth", "f32_operations", "int8_operations"}));
   }
   if (!root.has("kernels"))
     return root.fail("kernels", "those that bench --kernels measures",
@@ -63,9 +64,10 @@ static absl::StatusOr<Json> workOf(const std::string &place,
                           root.objects("kernels"));
   work["kernels"] = Json::array();
   for (const JsonObject &kernel : kernels) {
-    LLAMAC_ASSIGN_OR_RETURN(
-        Json sums, membersOf(kernel, {"kernel"},
-                             {"launches", "seconds", "bytes", "operations"}));
+    LLAMAC_ASSIGN_OR_RETURN(Json sums,
+                            membersOf(kernel, {"kernel"},
+                                      {"launches", "seconds", "bytes",
+                                       "operations", "int8_operations"}));
     work["kernels"].push_back(std::move(sums));
   }
   return work;

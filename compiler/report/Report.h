@@ -16,6 +16,7 @@
 #define LLAMAC_COMPILER_REPORT_REPORT_H
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/device/Device.h"
 #include "runtime/plan/plan_generated.h"
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,6 +42,9 @@ struct ReportOptions {
   int64_t costContext = 0;
   /// Peaks of the machine, each second.
   std::optional<double> gigabytes, gigaflops;
+  /// Measures this machine, for code of processors where `gigabytes` is not
+  /// given; null: no limits.
+  std::function<absl::StatusOr<std::optional<DeviceLimits>>()> hostLimits = {};
 };
 
 /// Compiles `checkpoint` up to the kernels' source and reports on the way
@@ -64,7 +69,7 @@ absl::StatusOr<Json> readMeasured(const std::string &path);
 
 /// A report of kind "model" or "plan" with nothing in it.
 Json emptyReport(absl::string_view kind, absl::string_view name,
-                 const ReportOptions &options);
+                 absl::string_view target, const ReportOptions &options);
 
 /// The facts of a configuration, for the head of a report.
 Json configFacts(const ModelConfig &config);

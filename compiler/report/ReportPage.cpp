@@ -18,8 +18,23 @@
 
 namespace llamac {
 
+/// The limits of this machine for kernels of `target`, as llamac bench writes
+/// them; null for another machine's, and where they cannot be measured.
+static Json hostLimits(absl::string_view target, const ReportOptions &options) {
+  if (target != "cpu" || options.gigabytes || !options.hostLimits)
+    return {};
+  const absl::StatusOr<std::optional<DeviceLimits>> limits =
+      options.hostLimits();
+  if (!limits.ok() || !*limits)
+    return {};
+  return {{"bandwidth", (*limits)->bandwidth},
+          {"bandwidth_of", std::string((*limits)->bandwidthOf)},
+          {"f32_operations", (*limits)->f32Operations},
+          {"int8_operations", (*limits)->int8Operations}};
+}
+
 Json emptyReport(absl::string_view kind, absl::string_view name,
-                 const ReportOptions &options) {
+                 absl::string_view target, const ReportOptions &options) {
   auto numberOrNull = [](const std::optional<double> &value) {
     return value ? Json(*value) : Json();
   };
@@ -35,7 +50,8 @@ Json emptyReport(absl::string_view kind, absl::string_view name,
           {"basis", {{"context", 0}, {"logits_rows", 1}}},
           {"peaks",
            {{"gigabytes", numberOrNull(options.gigabytes)},
-            {"gigaflops", numberOrNull(options.gigaflops)}}},
+            {"gigaflops", numberOrNull(options.gigaflops)},
+            {"limits", hostLimits(target, options)}}},
           {"weights", Json::array()},
           {"source", Json::array()},
           {"measured", Json::array()},

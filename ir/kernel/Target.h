@@ -175,6 +175,10 @@ public:
     return std::nullopt;
   }
 
+  /// Whether `op` multiplies its matrices as integers of 8 bits, which the rate
+  /// of f32 does not bound.
+  virtual bool hasInt8Products(mlir::Operation *op) const { return false; }
+
   /// The element type in which kernels read matrices of `element`: another one
   /// where there are no kernels for it.
   virtual mlir::Type weightElement(mlir::Type element) const { return element; }

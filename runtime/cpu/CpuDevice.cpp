@@ -60,10 +60,12 @@ std::string CpuDevice::identity(const schema::PlanT &plan) const {
 
 absl::StatusOr<std::optional<DeviceLimits>> CpuDevice::measureLimits() {
   LLAMAC_ASSIGN_OR_RETURN(const double bandwidth, readBandwidth(*this));
-  LLAMAC_ASSIGN_OR_RETURN(const double operations, multiplyAddRate(*this));
+  LLAMAC_ASSIGN_OR_RETURN(const double f32, f32Rate(*this));
+  LLAMAC_ASSIGN_OR_RETURN(const double int8, int8Rate(*this));
   return DeviceLimits{.bandwidth = bandwidth,
                       .bandwidthOf = "a read",
-                      .f32Operations = operations};
+                      .f32Operations = f32,
+                      .int8Operations = int8};
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCode>>

@@ -13,6 +13,9 @@
 
 #include <algorithm>
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace llamac {
 
@@ -72,14 +75,38 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device) {
 // Multiply-adds
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+// A loop that keeps the units of products busy.
+struct ProductLoop {
+  void (*run)();
+  double operations; // Additions and multiplications of one run.
+};
+
+} // namespace
+
+static absl::StatusOr<double> rateOf(CpuDevice &device,
+                                     const ProductLoop &loop) {
+  LLAMAC_ASSIGN_OR_RETURN(
+      const double seconds,
+      bestSeconds(device, /*tries=*/5, [&](int) { loop.run(); }));
+  return loop.operations * device.threads() / seconds;
+}
+
 // Independent chains (ILP) that hide the latency of an operation on two ports.
 static constexpr int chains = 12;
 static constexpr int64_t rounds = 2'000'000;
 
+// A loop of one instruction a chain and round, which multiplies `products`. Its
+// operand is its result before, so that none can be left out.
+static constexpr ProductLoop chainsOf(void (*run)(), int products) {
+  return {run, 2.0 * chains * static_cast<double>(rounds) * products};
+}
+
 template <typename Vector>
 [[gnu::always_inline]] static inline void multiplyAdds() {
   Vector sums[chains] = {};
-  const Vector factor = Vector{} + 0.5f;
+  const Vector factor = Vector{} + 3; // Infinite sums take no longer.
   for (int64_t i = 0; i < rounds; ++i)
     for (Vector &sum : sums)
       sum = sum * factor + factor;
@@ -87,36 +114,97 @@ template <typename Vector>
 }
 
 using F32x4 = float __attribute__((vector_size(16)));
+// Bytes are multiplied in 16 bits where no instruction takes them.
+using U16x8 = uint16_t __attribute__((vector_size(16)));
 
 #if defined(__x86_64__)
 using F32x8 = float __attribute__((vector_size(32)));
 using F32x16 = float __attribute__((vector_size(64)));
 
-__attribute__((target("avx2,fma"))) static void multiplyAdds8() {
+__attribute__((target("avx2,fma"))) static void f32Avx2() {
   multiplyAdds<F32x8>();
 }
-__attribute__((target("avx512f"))) static void multiplyAdds16() {
+__attribute__((target("avx512f"))) static void f32Avx512() {
   multiplyAdds<F32x16>();
 }
+
+__attribute__((target("avx2"))) static void int8Avx2() {
+  const __m256i factor = _mm256_set1_epi8(3);
+  __m256i sums[chains] = {};
+  for (int64_t i = 0; i < rounds; ++i)
+    for (__m256i &sum : sums)
+      sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(sum, factor));
+  asm volatile("" : : "m"(sums));
+}
+__attribute__((target("avx512f,avx512vnni"))) static void int8Vnni() {
+  const __m512i factor = _mm512_set1_epi8(3);
+  __m512i sums[chains] = {};
+  for (int64_t i = 0; i < rounds; ++i)
+    for (__m512i &sum : sums)
+      sum = _mm512_dpbusd_epi32(sum, sum, factor);
+  asm volatile("" : : "m"(sums));
+}
+
+// Tiles of 16 rows of 64 bytes; codegen/cpu/kernels/amx.h has the source.
+static constexpr int tileRows = 16;
+static constexpr int tileBytes = 64;
+static constexpr int tileChains = 4;
+static constexpr int64_t tileRounds = rounds / 10;
+
+__attribute__((target("amx-tile,amx-int8"))) static void int8Amx() {
+  struct alignas(64) {
+    uint8_t palette = 1;
+    uint8_t startRow = 0;
+    uint8_t reserved[14] = {};
+    uint16_t rowBytes[16] = {};
+    uint8_t rows[16] = {};
+  } config;
+  static_assert(sizeof(config) == 64);
+  for (int tile = 0; tile < tileChains + 2; ++tile) {
+    config.rows[tile] = tileRows;
+    config.rowBytes[tile] = tileBytes;
+  }
+  _tile_loadconfig(&config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t i = 0; i < tileRounds; ++i) {
+    _tile_dpbsud(0, 4, 5);
+    _tile_dpbsud(1, 4, 5);
+    _tile_dpbsud(2, 4, 5);
+    _tile_dpbsud(3, 4, 5);
+  }
+  _tile_release();
+}
+
+static constexpr ProductLoop amxLoop = {
+    int8Amx, 2.0 * tileChains *static_cast<double>(tileRounds) *
+                 tileRows *tileRows *tileBytes};
 #endif
 
-absl::StatusOr<double> multiplyAddRate(CpuDevice &device) {
-  int lanes = 4;
-  void (*run)() = multiplyAdds<F32x4>;
+absl::StatusOr<double> f32Rate(CpuDevice &device) {
 #if defined(__x86_64__)
-  if (device.isaLimit() >= IsaLevel::X86V4Vnni) {
-    lanes = 16;
-    run = multiplyAdds16;
-  } else if (device.isaLimit() >= IsaLevel::X86V3) {
-    lanes = 8;
-    run = multiplyAdds8;
-  }
+  if (device.isaLimit() >= IsaLevel::X86V4Vnni)
+    return rateOf(device, chainsOf(f32Avx512, 16));
+  if (device.isaLimit() >= IsaLevel::X86V3)
+    return rateOf(device, chainsOf(f32Avx2, 8));
 #endif
-  LLAMAC_ASSIGN_OR_RETURN(
-      const double seconds,
-      bestSeconds(device, /*tries=*/5, [&](int) { run(); }));
-  return 2.0 * chains * static_cast<double>(rounds) * lanes * device.threads() /
-         seconds;
+  return rateOf(device, chainsOf(multiplyAdds<F32x4>, 4));
+}
+
+absl::StatusOr<double> int8Rate(CpuDevice &device) {
+#if defined(__x86_64__)
+  if (device.isaLimit() >= IsaLevel::X86V4Amx)
+    return rateOf(device, amxLoop);
+  if (device.isaLimit() >= IsaLevel::X86V4Vnni)
+    return rateOf(device, chainsOf(int8Vnni, 64));
+  if (device.isaLimit() >= IsaLevel::X86V3)
+    return rateOf(device, chainsOf(int8Avx2, 32));
+#endif
+  return rateOf(device, chainsOf(multiplyAdds<U16x8>, 8));
 }
 
 } // namespace llamac

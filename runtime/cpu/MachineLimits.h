@@ -25,7 +25,11 @@ absl::StatusOr<double> readBandwidth(CpuDevice &device);
 
 /// Operations a second of fused multiply-adds in f32, two each, in registers of
 /// the widest vectors that the device's level allows.
-absl::StatusOr<double> multiplyAddRate(CpuDevice &device);
+absl::StatusOr<double> f32Rate(CpuDevice &device);
+
+/// Operations a second of products of integers of 8 bits and their sums, by the
+/// instructions that kernels of the device's level have for them.
+absl::StatusOr<double> int8Rate(CpuDevice &device);
 
 } // namespace llamac
 

@@ -273,9 +273,10 @@ constexpr uint64_t reservedBytes(uint64_t size) {
 struct DeviceLimits {
   double bandwidth = 0;               ///< Bytes a second.
   absl::string_view bandwidthOf = ""; ///< "a copy": of what.
-  /// Additions and multiplications in f32 a second, by fused multiply-adds; 0
+  /// Additions and multiplications a second, in f32 by fused multiply-adds and
+  /// of integers of 8 bits by the instructions that kernels have for them; 0
   /// where that is not measured.
-  double f32Operations = 0;
+  double f32Operations = 0, int8Operations = 0;
 };
 
 /// The use that memory is allocated for.

@@ -29,11 +29,13 @@ void Profile::add(const TimedStep &step) {
     const auto rows = static_cast<double>(rowsOf(launch, step.shape));
     if (rows == 0)
       continue;
-    const LaunchTotals totals = totalsOf(*plan->kernels[launch.kernel], rows,
-                                         static_cast<double>(step.context),
-                                         static_cast<double>(step.keys));
+    const schema::KernelT &kernel = *plan->kernels[launch.kernel];
+    const LaunchTotals totals =
+        totalsOf(kernel, rows, static_cast<double>(step.context),
+                 static_cast<double>(step.keys));
     slices.push_back({&launch, steps, start, step.seconds[i], totals.bytes(),
-                      totals.operations});
+                      totals.operations,
+                      kernel.int8Products ? totals.operations : 0});
     start += step.seconds[i];
   }
   ++steps;
@@ -51,6 +53,7 @@ std::vector<KernelSum> Profile::sums() const {
       each->seconds += slice.seconds;
       each->bytes += slice.bytes;
       each->operations += slice.operations;
+      each->int8Operations += slice.int8Operations;
     }
   }
   std::vector<KernelSum> sums;
@@ -66,12 +69,20 @@ std::vector<KernelSum> Profile::sums() const {
   return sums;
 }
 
+double KernelSum::arithmeticSeconds(const DeviceLimits &limits) const {
+  const auto at = [](double count, double rate) {
+    return rate > 0 ? count / rate : 0;
+  };
+  return at(operations - int8Operations, limits.f32Operations) +
+         at(int8Operations, limits.int8Operations);
+}
+
 std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
   const bool hasPeak = limits && limits->f32Operations > 0;
   std::string out =
       absl::StrFormat("%-44s %9s %10s %6s %10s %9s %9s%s%s\n", "kernel",
                       "launches", "ms", "time", "us each", "GB/s", "GFLOP/s",
-                      limits ? " bandwidth" : "", hasPeak ? "  f32 peak" : "");
+                      limits ? " bandwidth" : "", hasPeak ? "      peak" : "");
   const std::vector<KernelSum> rows = sums();
   const double total = std::max(rows.back().seconds, 1e-9);
   for (const KernelSum &row : rows) {
@@ -89,7 +100,7 @@ std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
                             100 * bandwidth / limits->bandwidth);
     if (hasPeak)
       absl::StrAppendFormat(&out, " %8.1f%%",
-                            100 * operations / limits->f32Operations);
+                            100 * row.arithmeticSeconds(*limits) / seconds);
     out += '\n';
   }
   absl::StrAppendFormat(&out, "%d steps, each launch after the one before it",
@@ -99,9 +110,10 @@ std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
                           limits->bandwidth * 1e-9, limits->bandwidthOf);
   if (hasPeak)
     absl::StrAppendFormat(&out,
-                          "; f32 peak: of %.0f GFLOP/s, which products of "
-                          "integers exceed",
-                          limits->f32Operations * 1e-9);
+                          "; peak: of %.0f GFLOP/s in f32, %.0f in products of "
+                          "int8",
+                          limits->f32Operations * 1e-9,
+                          limits->int8Operations * 1e-9);
   return out + "\n";
 }
 

@@ -34,6 +34,11 @@ struct KernelSum {
   std::string family = {}; ///< Empty for the sum of all.
   int64_t launches = 0;
   double seconds = 0, bytes = 0, operations = 0;
+  double int8Operations = 0; ///< Products of int8 among `operations`.
+
+  /// The seconds of its operations at the rates of `limits`; 0 where those are
+  /// not known.
+  double arithmeticSeconds(const DeviceLimits &limits) const;
 };
 
 /// Collects steps of one plan, which outlives it. Bytes and operations are
@@ -61,7 +66,7 @@ private:
     const schema::LaunchT *launch;
     size_t step;
     double start, seconds; ///< In seconds.
-    double bytes, operations;
+    double bytes, operations, int8Operations;
   };
 
   const schema::PlanT *plan;

@@ -32,9 +32,7 @@ static std::vector<KernelSum> untimedStep(const schema::PlanT &plan) {
 
 /// The seconds that `sum` takes at `limits`.
 static double leastSeconds(const KernelSum &sum, const DeviceLimits &limits) {
-  return std::max(
-      sum.bytes / limits.bandwidth,
-      limits.f32Operations > 0 ? sum.operations / limits.f32Operations : 0);
+  return std::max(sum.bytes / limits.bandwidth, sum.arithmeticSeconds(limits));
 }
 
 absl::StatusOr<ordered_json> kernelReport(const ServedModel &model) {

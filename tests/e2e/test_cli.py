@@ -664,10 +664,11 @@ class RealModel(support.TestCase):
         self.assertEqual(decode["work"], "3 steps of 1 sequence after 20 tokens")
         for work in (prefill, decode):
             self.assertGreater(work["limits"]["bandwidth"], 0)
-            self.assertGreater(work["limits"]["f32_operations"], 0)
+            for rate in "f32_operations", "int8_operations":
+                self.assertGreater(work["limits"][rate], 0)
             *kernels, total = work["kernels"]
             self.assertEqual(total["kernel"], "all")
-            for key in ("launches", "seconds", "bytes", "operations"):
+            for key in ("launches", "seconds", "bytes", "operations", "int8_operations"):
                 self.assertAlmostEqual(sum(kernel[key] for kernel in kernels), total[key], delta=1e-6 * total[key])
         # Every step reads all matrices; they are most of the file.
         step = decode["kernels"][-1]["bytes"] / 3

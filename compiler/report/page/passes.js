@@ -18,7 +18,8 @@ function showPasses(report, body) {
       { class: "quiet" },
       `Every step in order, ${milliseconds(total)} together, measured in this one run and with the verifier after each pass. ` +
         "Ops are those of functions and programs, without weights; changed lines leave out values that only got another number. " +
-        "Choose a step, with the arrow keys too, to see what it changed.",
+        "Choose a step, with the arrow keys too, to see what it changed." +
+        (passes.skipped.length ? ` Left out by --skip-pass: ${passes.skipped.join(", ")}.` : ""),
     ),
     el(
       "div",

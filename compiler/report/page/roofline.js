@@ -18,10 +18,11 @@ function kernelsOf(work) {
   return work.kernels.filter((kernel) => kernel.kernel !== "all" && kernel.launches > 0 && kernel.seconds > 0);
 }
 
-// [bandwidth in GB/s, where it is from], and the same of GFLOP/s; null: unknown.
+// The peaks of memory in GB/s, and of arithmetic in f32 and in products of int8
+// in GFLOP/s: [value, where it is from] each; null: unknown.
 function knownPeaks(report, uses) {
   const { peaks } = report;
-  const limits = report.measured.length ? report.measured[0].limits : null;
+  const limits = report.measured.length ? report.measured[0].limits : peaks.limits;
   const sheet = (of) => Math.max(0, ...uses.map((use) => (use.peaks ? of(use.peaks) : 0))) / 1e9;
   const first = (...choices) => choices.find(([value]) => value) || [null, ""];
   return [
@@ -32,9 +33,10 @@ function knownPeaks(report, uses) {
     ),
     first(
       [peaks.gigaflops, "given as --peak-gflops"],
-      [limits && limits.f32_operations / 1e9, "measured, in f32"],
+      [limits && limits.f32_operations / 1e9, "measured"],
       [sheet((peak) => peak.operations), "of the data sheet"],
     ),
+    first([limits && limits.int8_operations / 1e9, "measured"]),
   ];
 }
 
@@ -42,16 +44,19 @@ function roofline(report, uses) {
   const place = el("div", {});
   const known = knownPeaks(report, uses);
   const field = (value, name) => el("input", { type: "number", min: "0", step: "any", value: value && Number(value.toPrecision(4)), "aria-label": name });
-  const fields = [field(known[0][0], "Memory bandwidth in GB/s"), field(known[1][0], "Peak GFLOP/s")];
+  const labels = ["Memory, GB/s ", "Arithmetic, GFLOP/s "];
+  const isInt8 = (kernel) => kernel.int8_products || kernel.int8_operations;
+  if ([uses, ...report.measured.map(kernelsOf)].some((kernels) => kernels.some(isInt8))) labels.push("Products of int8, GFLOP/s ");
+  const fields = labels.map((label, i) => field(known[i][0], label.trim()));
   const starts = fields.map((input) => input.value);
   const works = report.measured;
   const choice = el("select", {}, ...works.map((work, i) => el("option", { value: i }, work.work)), el("option", { value: -1 }, "nothing"));
   choice.value = String(works.indexOf(workOf(report, uses)));
   const redraw = drawToFit(place, (width) => {
     const values = fields.map((input, i) => (input.value === starts[i] ? known[i][0] : Number(input.value)));
-    const [bandwidth, compute] = values.map((value) => (value > 0 ? value * 1e9 : null));
+    const [bandwidth, f32, int8 = Infinity] = values.map((value) => (value > 0 ? value * 1e9 : Infinity));
     const origins = fields.map((input, i) => (input.value === starts[i] ? known[i][1] : "typed above"));
-    const machine = bandwidth ? { bandwidth, compute: compute || Infinity, origins } : null;
+    const machine = bandwidth < Infinity ? { bandwidth, f32, int8, origins } : null;
     const work = works[Number(choice.value)];
     return [rooflineText(machine, uses, work), rooflineChart(report, uses, machine, work, width), work ? measuredTable(report, uses, machine, work) : null].filter(Boolean);
   });
@@ -63,8 +68,7 @@ function roofline(report, uses) {
     el(
       "div",
       { class: "inputs" },
-      el("label", {}, "Memory, GB/s ", fields[0]),
-      el("label", {}, "Arithmetic, GFLOP/s ", fields[1]),
+      ...fields.map((input, i) => el("label", {}, labels[i], input)),
       works.length ? el("label", {}, "Measured ", choice) : null,
     ),
     place,
@@ -78,20 +82,35 @@ function rooflineText(machine, uses, work) {
       { class: "quiet" },
       "No machine\u2019s peaks are known (--peak-gbs, --peak-gflops, or --measured), so there is no roof: kernels lie at their intensity and at the bytes they move in a step. Type peaks above to draw one.",
     );
-  const least = sum(uses, (use) => use.launches * leastSeconds(costBytes(use.cost), use.cost.flops, machine));
-  const [memory, arithmetic] = machine.origins;
+  const least = sum(uses, (use) => use.launches * leastSeconds(costBytes(use.cost), use.cost.flops, computeOf(machine, use), machine));
+  const [memory, f32, int8] = machine.origins;
+  const origin = (rate, text) => (rate < Infinity ? text : "not known");
   return el(
     "p",
     { class: "quiet" },
-    `The peak of memory is ${memory}${machine.compute < Infinity ? `, that of arithmetic ${arithmetic}` : "; that of arithmetic is not known"}. ` +
+    `The peak of memory is ${memory}, that of arithmetic ${origin(machine.f32, f32)}` +
+      (int8 === undefined ? ". " : `, that of products of int8 ${origin(machine.int8, int8)}. `) +
       (work ? "Full points are measured; rings" : "Kernels") +
       " lie on the roof, at the most that their intensity allows. " +
       `If every byte came from memory, all launches of a step together would take at least ${milliseconds(least)}.`,
   );
 }
 
-function leastSeconds(moved, operations, machine) {
-  return Math.max(moved / machine.bandwidth, operations / machine.compute);
+// The peak of the arithmetic of `use`, in FLOP/s.
+function computeOf(machine, use) {
+  return use && use.int8_products ? machine.int8 : machine.f32;
+}
+
+function leastSeconds(moved, operations, compute, machine) {
+  return Math.max(moved / machine.bandwidth, operations / compute);
+}
+
+// The least seconds of a measured kernel.
+function leastOf(kernel, machine) {
+  return Math.max(
+    kernel.bytes / machine.bandwidth,
+    (kernel.operations - kernel.int8_operations) / machine.f32 + kernel.int8_operations / machine.int8,
+  );
 }
 
 function rateText(rate) {
@@ -114,11 +133,11 @@ function measuredTable(report, uses, machine, work) {
       ...(hasExpected ? [use && use.expected ? microseconds(use.expected) : "\u2013"] : []),
       rate(kernel.bytes),
       rate(kernel.operations),
-      machine ? percent(leastSeconds(kernel.bytes, kernel.operations, machine) / kernel.seconds) : "\u2013",
+      machine ? percent(leastOf(kernel, machine) / kernel.seconds) : "\u2013",
       shareBar(kernel.seconds / all, 60),
     ];
   });
-  const isOver = machine && kernels.some((kernel) => leastSeconds(kernel.bytes, kernel.operations, machine) > kernel.seconds);
+  const isOver = machine && kernels.some((kernel) => leastOf(kernel, machine) > kernel.seconds);
   const unknown = kernels.filter((kernel) => report.kernels.every((other) => other.name !== kernel.kernel)).length;
   return el(
     "div",
@@ -129,29 +148,31 @@ function measuredTable(report, uses, machine, work) {
       rows,
       ["All", whole(sum(kernels, (kernel) => kernel.launches)), ...Array(hasExpected ? 5 : 4).fill(""), milliseconds(all)],
     ),
-    isOver ? el("p", { class: "quiet" }, "More than 100 %: the bytes came from a cache, which is faster than memory, or the products are of integers or bf16, which are faster than the peak of f32.") : null,
+    isOver ? el("p", { class: "quiet" }, "More than 100 %: the bytes came from a cache, which is faster than memory.") : null,
   );
 }
 
 // Points { name, family, number, x, y, text, isMeasured }.
 function rooflinePoints(report, uses, machine, work) {
-  const bound = (x) => (machine ? Math.min(machine.compute, x * machine.bandwidth) / 1e9 : 0);
+  const bound = (x, compute) => (machine ? Math.min(compute, x * machine.bandwidth) / 1e9 : 0);
   const points = uses.map((use, index) => {
     const { name, family } = report.kernels[use.kernel];
     const moved = costBytes(use.cost);
     const x = use.cost.flops / moved;
-    const y = machine ? bound(x) : moved * use.launches;
-    const text = machine ? `, at most ${y.toPrecision(3)} GFLOP/s, bound by ${y * 1e9 < machine.compute ? "memory" : "arithmetic"}` : `, ${bytes(y)} in a step`;
+    const compute = machine ? computeOf(machine, use) : Infinity;
+    const y = machine ? bound(x, compute) : moved * use.launches;
+    const text = machine ? `, at most ${y.toPrecision(3)} GFLOP/s, bound by ${y * 1e9 < compute ? "memory" : "arithmetic"}` : `, ${bytes(y)} in a step`;
     const expected = use.expected ? `; expected of a launch: ${expectedText(use)}` : "";
-    return { name, family, number: String(index + 1), x, y, text: text + expected };
+    return { name, family, number: String(index + 1), x, y, compute, text: text + expected };
   });
   if (machine && work)
-    for (const { kernel: name, seconds, bytes: moved, operations } of kernelsOf(work)) {
+    for (const { kernel: name, seconds, bytes: moved, operations, int8_operations } of kernelsOf(work)) {
       const x = operations / moved;
       const y = operations / seconds / 1e9;
       const known = points.find((point) => point.name === name);
-      const text = `: measured ${rateText(y)} GFLOP/s, ${percent(y / bound(x))} of the roof, ${rateText(moved / seconds / 1e9)} GB/s`;
-      points.push({ name, family: known ? known.family : "not in this report", number: known ? known.number : "", x, y, text, isMeasured: true });
+      const compute = int8_operations ? machine.int8 : machine.f32;
+      const text = `: measured ${rateText(y)} GFLOP/s, ${percent(y / bound(x, compute))} of the roof, ${rateText(moved / seconds / 1e9)} GB/s`;
+      points.push({ name, family: known ? known.family : "not in this report", number: known ? known.number : "", x, y, compute, text, isMeasured: true });
     }
   return points.filter((point) => point.x > 0 && point.y > 0 && isFinite(point.x)).sort((a, b) => a.x - b.x);
 }
@@ -161,11 +182,12 @@ function rooflineChart(report, uses, machine, work, width) {
   const box = { left: 80, right: width - 30, top: 40, bottom: height - 48 };
   const points = rooflinePoints(report, uses, machine, work);
   if (!points.length) return el("p", { class: "note" }, "No kernel of this program computes anything.");
-  const hasRidge = machine && machine.compute < Infinity;
-  const ridge = hasRidge ? machine.compute / machine.bandwidth : null;
+  // A roof for each peak of arithmetic, all of which share the slope of memory.
+  const ceilings = machine ? [...new Set(points.map((point) => point.compute))].sort((a, b) => a - b) : [];
+  const highestKnown = Math.max(0, ...ceilings.filter((compute) => compute < Infinity));
   const highest = (of, least) => Math.max(...points.map(of), least || 0);
-  const xMarks = marksAround(Math.min(...points.map((point) => point.x)) / 1.2, highest((point) => point.x, ridge) * 1.6);
-  const yMarks = marksAround(Math.min(...points.map((point) => point.y)), highest((point) => point.y, hasRidge ? machine.compute / 1e9 : 0));
+  const xMarks = marksAround(Math.min(...points.map((point) => point.x)) / 1.2, highest((point) => point.x, machine ? highestKnown / machine.bandwidth : 0) * 1.6);
+  const yMarks = marksAround(Math.min(...points.map((point) => point.y)), highest((point) => point.y, highestKnown / 1e9));
   const scale = (marks, from, to) => (value) => from + ((to - from) * Math.log10(value / marks[0])) / Math.log10(marks[marks.length - 1] / marks[0]);
   const xOf = scale(xMarks, box.left, box.right);
   const yOf = scale(yMarks, box.bottom, box.top);
@@ -188,9 +210,10 @@ function rooflineChart(report, uses, machine, work, width) {
     svg("text", { x: (box.left + box.right) / 2, y: height - 10, "text-anchor": "middle", class: "quiet-text" }, "arithmetic intensity, FLOP/byte"),
     svg("text", { x: box.left - 60, y: 18, class: "quiet-text" }, machine ? "GFLOP/s" : "bytes in a step"),
   );
-  if (machine) {
+  for (const compute of ceilings) {
+    const ridge = compute < Infinity ? compute / machine.bandwidth : null;
     const last = xMarks[xMarks.length - 1];
-    const roof = (x) => Math.max(yMarks[0], Math.min(machine.compute, x * machine.bandwidth, yMarks[yMarks.length - 1] * 1e9) / 1e9);
+    const roof = (x) => Math.max(yMarks[0], Math.min(compute, x * machine.bandwidth, yMarks[yMarks.length - 1] * 1e9) / 1e9);
     const top = ridge || Math.min(last, (yMarks[yMarks.length - 1] * 1e9) / machine.bandwidth);
     const first = Math.max(xMarks[0], (yMarks[0] * 1e9) / machine.bandwidth);
     const isLate = ridge && xOf(ridge) > box.right - 180;
@@ -199,7 +222,7 @@ function rooflineChart(report, uses, machine, work, width) {
       ...(ridge
         ? [
             svg("line", { class: "ridge", x1: xOf(ridge), x2: xOf(ridge), y1: yOf(roof(ridge)), y2: box.bottom }),
-            svg("text", { x: xOf(ridge) + (isLate ? -6 : 6), y: box.bottom - 8, class: "quiet-text", "text-anchor": isLate ? "end" : null }, `ridge at ${ridge.toPrecision(3)} FLOP/byte`),
+            svg("text", { x: xOf(ridge) + (isLate ? -6 : 6), y: box.bottom - 8 - 16 * ceilings.indexOf(compute), class: "quiet-text", "text-anchor": isLate ? "end" : null }, `ridge${ceilings.length > 1 ? (compute === machine.f32 ? " of f32" : " of int8") : ""} at ${ridge.toPrecision(3)} FLOP/byte`),
           ]
         : []),
     );
@@ -208,7 +231,7 @@ function rooflineChart(report, uses, machine, work, width) {
   // A measured point hangs from the roof.
   for (const point of points)
     if (point.isMeasured) {
-      const roof = Math.min(machine.compute, point.x * machine.bandwidth) / 1e9;
+      const roof = Math.min(point.compute, point.x * machine.bandwidth) / 1e9;
       chart.append(svg("line", { class: "ridge", x1: point.cx, x2: point.cx, y1: point.cy, y2: yOf(Math.min(roof, yMarks[yMarks.length - 1])) }));
     }
   const hasMeasured = points.some((point) => point.isMeasured);

@@ -87,12 +87,23 @@ class Explain(support.TestCase):
         self.assertEqual([op for op in ops if op.endswith((".yield", ".return"))], [])
 
     def test_times_are_those_at_the_speeds_of_this_machine(self):
+        for options, of_products in ((), 0), (("--weights", "q4_0"), 1):
+            with self.subTest(options=options):
+                self.check_times(options, of_products)
+
+    def check_times(self, options, of_products):
+        """The times of products are at the rate number `of_products` of this machine: of f32 or int8."""
+        config = SHAPES["Llama 3.2 1B"]
         with open(self.path("params.json"), "w") as file:
-            json.dump(SHAPES["Llama 3.2 1B"], file)
-        run = self.llamac("compile", self.path("params.json"), "--explain-kernels", "--stop-after", "schedule")
-        speeds = re.search(r"^Times are those at (\S+) GB/s and (\S+) GFLOP/s of f32, measured just now", run.stdout, re.M)
-        bandwidth, operations = map(float, speeds.groups())
-        self.assertGreater(min(bandwidth, operations), 0.1)
+            json.dump(config, file)
+        run = self.llamac("compile", self.path("params.json"), "--explain-kernels", "--stop-after", "schedule", *options)
+        speeds = re.search(
+            r"^Times are those at (\S+) GB/s, (\S+) GFLOP/s in f32 and (\S+) in products of int8, measured just now",
+            run.stdout,
+            re.M,
+        )
+        bandwidth, *operations = map(float, speeds.groups())
+        self.assertGreater(min(bandwidth, *operations), 0.1)
         bounds = set()
         for table in run.stdout.split("\n\n")[:-1]:
             rows = [
@@ -100,7 +111,15 @@ class Explain(support.TestCase):
                 for line in table.splitlines()[2:]
             ]
             *kernels, step = rows
-            for _, launches, _, size, unit, ms, bound, kernel in kernels:
+            for _, launches, count, size, unit, ms, bound, kernel in kernels:
+                if shape := re.match(r"gemm_\w+_n(\d+)_k(\d+)_", kernel):
+                    width, depth = map(int, shape.groups())
+                    weights = 2 if "feed_forward_w1" in kernel else 1  # Gate and up.
+                    by_arithmetic = int(launches) * 2 * int(count) * width * depth * weights / operations[of_products] * 1e-6
+                    if bound == "arithmetic":
+                        self.assertAlmostEqual(float(ms) / by_arithmetic, 1, delta=0.02, msg=kernel)
+                    else:
+                        self.assertGreaterEqual(float(ms), 0.98 * by_arithmetic, kernel)
                 bounds.add(bound)
                 moved = int(launches) * float(size) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
                 by_memory = moved / (bandwidth * 1e6)

@@ -54,9 +54,9 @@ TEST(ScriptJson, IsAsciiWhateverTheStringsHold) {
 
 TEST(ReportPage, HostileNamesAddNoElement) {
   const std::string hostile = "</script><script>alert(1)</script><!--";
-  const std::string page = reportPage(emptyReport("plan", "", {}));
+  const std::string page = reportPage(emptyReport("plan", "", "cpu", {}));
 
-  Json report = emptyReport("plan", hostile, {});
+  Json report = emptyReport("plan", hostile, "cpu", {});
   report["source"] = hostile;
   report["facts"] = Json::array({{hostile, hostile}});
   report["kernels"] = {{{"name", hostile}, {hostile, hostile}}};
@@ -70,7 +70,7 @@ TEST(ReportPage, HostileNamesAddNoElement) {
 TEST(ReportPage, HoldsItsPartsAndForbidsAllLoading) {
   // The name looks like the page's own marks.
   const std::string page =
-      reportPage(emptyReport("plan", "{{script}}{{style}}", {}));
+      reportPage(emptyReport("plan", "{{script}}{{style}}", "cpu", {}));
   EXPECT_EQ(count(page, "{{"), 2U) << "both in the name";
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("function showPasses("));
@@ -95,28 +95,30 @@ absl::StatusOr<Json> measured(const std::string &text) {
 }
 
 TEST(ReadMeasured, KeepsWhatAReportShowsOfEachLine) {
-  const absl::StatusOr<Json> works =
-      measured(R"({"work": "a", "more": 1, "kernels": [{"kernel": "k", )"
-               R"("launches": 2, "seconds": 0.5, "bytes": 8, )"
-               R"("operations": 0, "more": []}]})"
-               "\n\n"
-               R"({"work": "b", "limits": {"bandwidth": 1e9, )"
-               R"("bandwidth_of": "a read", "f32_operations": 0}, )"
-               R"("kernels": []})"
-               "\n");
+  const absl::StatusOr<Json> works = measured(
+      R"({"work": "a", "more": 1, "kernels": [{"kernel": "k", )"
+      R"("launches": 2, "seconds": 0.5, "bytes": 8, )"
+      R"("operations": 0, "int8_operations": 0, "more": []}]})"
+      "\n\n"
+      R"({"work": "b", "limits": {"bandwidth": 1e9, )"
+      R"("bandwidth_of": "a read", "f32_operations": 0, "int8_operations": 0}, )"
+      R"("kernels": []})"
+      "\n");
   ASSERT_TRUE(works.ok()) << works.status();
   EXPECT_EQ(*works, Json::parse(R"([
       {"work": "a", "kernels": [{"kernel": "k", "launches": 2.0,
-       "seconds": 0.5, "bytes": 8.0, "operations": 0.0}]},
+       "seconds": 0.5, "bytes": 8.0, "operations": 0.0,
+       "int8_operations": 0.0}]},
       {"work": "b", "limits": {"bandwidth_of": "a read", "bandwidth": 1e9,
-       "f32_operations": 0.0}, "kernels": []}])"));
+       "f32_operations": 0.0, "int8_operations": 0.0}, "kernels": []}])"));
 }
 
 TEST(ReadMeasured, RefusesOtherLinesByTheirPlace) {
   auto kernel = [](const std::string &seconds) {
     return R"({"work": "a", "kernels": [{"kernel": "k", "launches": 1, )"
            R"("seconds": )" +
-           seconds + R"(, "bytes": 0, "operations": 0}]})";
+           seconds +
+           R"(, "bytes": 0, "operations": 0, "int8_operations": 0}]})";
   };
   const std::pair<std::string, const char *> lines[] = {
       {"prefill 9 tok/s", ":1: "},

@@ -45,6 +45,10 @@ def contrast(a, b):
     return (high + 0.05) / (low + 0.05)
 
 
+# Options that quantise weights.
+QUANTISED = ("--weights", "q8_0")
+
+
 class ReportCase(support.TestCase):
     """Opens the reports that it makes in one browser."""
 
@@ -255,6 +259,13 @@ class SmallModel(ReportCase):
         self.assertEqual(len(self.cells("#comparison [role=tabpanel] tbody tr")), 0)
         self.assertNotIn("\u2192", text)
 
+    def test_skipped_passes_are_named(self):
+        self.open_report(self.config())
+        self.assertNotIn("--skip-pass", self.text("#passes"))
+        self.open_report(self.config(), "--skip-pass", "fuse-norm", "--skip-pass", "fuse-qkv")
+        self.assertIn("Left out by --skip-pass: fuse-norm, fuse-qkv.", self.text("#passes"))
+        self.assertEqual(self.count("#timeline [data-pass=fuse-norm]"), 0)
+
     def test_costs_follow_the_context(self):
         def cache_bytes(context):
             self.open_report(self.config(), "--cost-context", context)
@@ -269,15 +280,15 @@ class SmallModel(ReportCase):
         self.assertEqual(cache_bytes(64), "8.06 KiB")
         self.assertEqual(cache_bytes(512), "64.5 KiB")
 
-    def test_a_roof_is_drawn_only_of_given_peaks(self):
-        self.open_report(self.config())
+    def test_a_roof_is_drawn_only_of_known_peaks(self):
+        self.open_report(self.config(), "--tune-cpu", "znver4")
         self.assertEqual(self.count("#kernels .roof"), 0)
         self.assertEqual(self.count("#kernels .measured"), 0)
         self.assertIn("No machine", self.text("#kernels .roofline"))
         self.open_report(self.config(), "--peak-gbs", "33", "--peak-gflops", "200")
         self.assertEqual(self.count("#kernels .roof"), 1)
         self.assertIn(
-            "The peak of memory is given as --peak-gbs, that of arithmetic given as --peak-gflops",
+            "The peak of memory is given as --peak-gbs, that of arithmetic given as --peak-gflops. ",
             self.text("#kernels .roofline"),
         )
         self.assertIn("ridge at 6.06 FLOP/byte", self.value("document.querySelector('#kernels svg').textContent"))
@@ -344,6 +355,13 @@ class PlanFile(ReportCase):
         if not os.path.exists(self.plan):
             self.llamac("compile", self.model, "-o", self.plan)
 
+    def quantised(self):
+        """The plan with quantised weights."""
+        plan = self.path("quantised.plan")
+        if not os.path.exists(plan):
+            self.llamac("compile", self.model, *QUANTISED, "-o", plan)
+        return plan
+
     def check_near(self, text, value):
         """`text` begins with `value` to three digits."""
         self.assertAlmostEqual(float(text.split()[0].replace(",", "")) / value, 1, delta=0.006)
@@ -386,9 +404,27 @@ class PlanFile(ReportCase):
         self.open_report(self.plan, "--cost-context", "300")
         self.assertEqual(figures(), expected)
 
+    def test_roofs_are_measured_of_this_machine(self):
+        # Quantised weights are multiplied in int8, attention and norms in f32.
+        for model in self.quantised(), self.model:
+            self.open_report(model, *([] if model.endswith(".plan") else QUANTISED))
+            self.open_tab("kernels", "prefill")
+            self.assertEqual(self.count(".roofline .roof"), 2)
+            self.assertIn(
+                ", that of arithmetic measured, that of products of int8 measured. ",
+                self.text(".roofline"),
+            )
+            inputs = self.value("[...document.querySelectorAll('.roofline input')].map(e => e.value)")
+            memory, f32, int8 = map(float, inputs)
+            text = self.value("document.querySelector('.roofline svg').textContent")
+            for name, rate in (("f32", f32), ("int8", int8)):
+                ridge = float(re.search(rf"ridge of {name} at (\S+) FLOP/byte", text).group(1))
+                self.assertAlmostEqual(ridge * memory / rate, 1, delta=0.01)
+        self.check_nothing_went_wrong()
+
     def test_measured_points_lie_where_the_measurement_says(self):
-        times, works = self.measure(self.plan)
-        self.open_report(self.plan, "--measured", times)
+        times, works = self.measure(self.quantised())
+        self.open_report(self.quantised(), "--measured", times)
         for program, work in (("decode", works[1]), ("prefill", works[0])):
             self.open_tab("kernels", program)
             chosen = self.value("document.querySelector('.roofline select').selectedOptions[0].text")
@@ -406,7 +442,10 @@ class PlanFile(ReportCase):
                 self.check_near(bandwidth, 1e-9 * moved / seconds)
                 if operations:
                     self.check_near(rate, 1e-9 * operations / seconds)
-                least = max(moved / limits["bandwidth"], operations / limits["f32_operations"])
+                of_int8 = kernel["int8_operations"]
+                self.assertEqual(of_int8, operations if name.startswith(("gem", "qkv_gem")) else 0, name)
+                arithmetic = (operations - of_int8) / limits["f32_operations"] + of_int8 / limits["int8_operations"]
+                least = max(moved / limits["bandwidth"], arithmetic)
                 self.assertAlmostEqual(float(roof.split()[0]), 100 * least / seconds, delta=0.6)
                 self.assertAlmostEqual(float(share.split()[0]), 100 * seconds / everything["seconds"], delta=0.1)
             # On a logarithmic axis a point is between two marks as its logarithm is.
@@ -424,14 +463,14 @@ class PlanFile(ReportCase):
             for kernel, y in zip((computing[0], computing[-1]), (points[0], points[-1])):
                 rate = 1e-9 * kernel["operations"] / kernel["seconds"]
                 self.assertAlmostEqual(y, bottom + (top - bottom) * math.log(rate / first, last / first), delta=0.5)
-            self.assertEqual(self.count(".roofline .roof"), 1)
+            self.assertEqual(self.count(".roofline .roof"), 2)
             self.assertIn(f"measured, of {limits['bandwidth_of']}", self.text(".roofline"))
         # A kernel of another plan is shown, and said to be unknown.
         with open(times, "w") as file:
             works[1]["kernels"][0]["kernel"] = "gemv_of_another_plan"
             works[1]["kernels"][1]["seconds"] = 1e-9
             file.write(json.dumps(works[1]))
-        self.open_report(self.plan, "--measured", times)
+        self.open_report(self.quantised(), "--measured", times)
         self.assertIn("1 kernel of it is not in this report", self.text(".roofline"))
         self.assertIn("gemv_of_another_plan", self.text(".roofline table"))
         self.assertIn("More than 100 %: the bytes came from a cache", self.text(".roofline"))

@@ -9,6 +9,7 @@
 #include "runtime/cpu/CpuDevice.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/cpu/MachineLimits.h"
 #include "runtime/threads/Topology.h"
 #include "tests/engine/toy/ToyModel.h"
 
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/resource.h>
@@ -146,6 +148,19 @@ TEST(CpuDeviceTest, AStepThatDoesNotFitItsProgramIsABug) {
   for (const StepShape shape :
        {StepShape{0, 0}, StepShape{5, 1}, StepShape{4, 3}, StepShape{4, -1}})
     EXPECT_EQ(exitCode((*program)->run(shape)), ExitCode::Internal);
+}
+
+TEST(CpuDevice, RatesAreMeasuredAtEveryLevelOfTheMachine) {
+  for (const IsaLevel level : isaLevels()) {
+    if (level > hostIsaLevel())
+      break;
+    const auto device = CpuDevice::create(
+        {.threads = 2, .isa = std::string(isaLevelName(level))});
+    ASSERT_TRUE(device.ok()) << device.status();
+    for (const auto &rate : {f32Rate(**device), int8Rate(**device)})
+      EXPECT_TRUE(rate.ok() && std::isfinite(*rate) && *rate > 0)
+          << isaLevelName(level);
+  }
 }
 
 } // namespace
