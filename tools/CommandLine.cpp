@@ -11,6 +11,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/cpu/IsaLevel.h"
+#include "runtime/plan/PlanConfig.h"
 #include "tools/ChatSettings.h"
 #include "tools/CommandTree.h"
 
@@ -410,7 +411,7 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
                   "Sequences that run together; comma separated: one "
                   "measurement for each")
       ->delimiter(',')
-      ->check(wholeNumber(1, 1024));
+      ->check(wholeNumber(1, mostSequences));
   group.addDefault("--warm-ups", options.warmUps, "N",
                    "Runs before the measured ones");
   group.addDefault("--repeat", options.repeat, "N",

@@ -425,8 +425,8 @@ absl::StatusOr<CompileOptions> resolveOptions(const CompileOptions &options,
                      options.approximateExp));
   LLAMAC_RETURN_IF_ERROR(checkRange("--ctx-size", options.context, 0,
                                     kernel::longestContext, "tokens"));
-  LLAMAC_RETURN_IF_ERROR(
-      checkRange("--parallel", options.maxSequences, 1, 1024, "sequences"));
+  LLAMAC_RETURN_IF_ERROR(checkRange("--parallel", options.maxSequences, 1,
+                                    mostSequences, "sequences"));
   LLAMAC_RETURN_IF_ERROR(
       checkRange("--ranks", options.ranks, 1, mostRanks, "ranks"));
   LLAMAC_RETURN_IF_ERROR(checkFeatureLayers(options, config));
@@ -502,7 +502,7 @@ absl::Status Compilation::runTo(Phase last) {
   while (phasesRun <= static_cast<int>(last)) {
     reports.startPhase(phaseNames()[phasesRun]);
     const absl::Status status = runPhase(static_cast<Phase>(phasesRun));
-    reports.endPhase();
+    reports.endPhase(status);
     LLAMAC_RETURN_IF_ERROR(status);
     LLAMAC_RETURN_IF_ERROR(reports.status());
     ++phasesRun;

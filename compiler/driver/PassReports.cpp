@@ -103,7 +103,8 @@ PassReports::PassReports(PassReportOptions given) : options(std::move(given)) {
 }
 
 PassReports::~PassReports() {
-  if (!phaseName.empty())
+  const bool isWhole = !phaseName.empty() && !hasFailed;
+  if (isWhole)
     for (const auto &[flag, names] :
          {std::pair{"--print-before", &options.printBefore},
           std::pair{"--print-after", &options.printAfter}})
@@ -112,7 +113,7 @@ PassReports::~PassReports() {
           printWarning(absl::StrCat(flag, " ", name,
                                     ": the pass did not run: it was skipped, "
                                     "or comes after --stop-after"));
-  if (!phaseName.empty() && options.printChanged && changes == 0)
+  if (isWhole && options.printChanged && changes == 0)
     llvm::errs() << "no pass changed the IR\n";
   // The times are printed when their manager goes; all scopes end before.
   phase.stop();

@@ -119,7 +119,10 @@ public:
 
   /// Starts the phase `name`, which is timed until endPhase().
   void startPhase(llvm::StringRef name);
-  void endPhase() { phase.stop(); }
+  void endPhase(const absl::Status &status) {
+    phase.stop();
+    hasFailed |= !status.ok();
+  }
 
   /// Writes `text` to the file `name` in the dump folder, if one is asked for.
   void dump(llvm::StringRef name, const std::string &text);
@@ -150,6 +153,7 @@ private:
   mlir::DefaultTimingManager timing;
   mlir::TimingScope total, phase;
   std::string phaseName;
+  bool hasFailed = false; ///< Whether a phase has.
   std::chrono::steady_clock::time_point phaseStart;
   int steps = 0;
   int remarks = 0;           ///< Remarks of the phase.

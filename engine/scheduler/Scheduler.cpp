@@ -168,12 +168,14 @@ absl::Status Scheduler::prepare(Request &request) const {
     // The error names no field: either the prompt or what is asked of the
     // answer may change.
     return withReason(
-        usageError(absl::StrCat("request: expected at most ", most, " tokens, ",
-                                most < model().context()
-                                    ? "for which there are KV pages"
-                                    : "the context of the plan",
-                                ", got a prompt of ", prompt, " and ", asked,
-                                " to generate (max_tokens)")),
+        usageError(absl::StrCat(
+            "request: expected at most ", most, " tokens, ",
+            most < model().context() ? "for which there are KV pages"
+                                     : "the context of the plan",
+            ", got a prompt of ", prompt, " and ",
+            request.options.maxTokens < 0
+                ? "an answer"
+                : absl::StrCat(asked, " to generate (max_tokens)"))),
         "context_length_exceeded");
   return absl::OkStatus();
 }

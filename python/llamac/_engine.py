@@ -177,6 +177,13 @@ class Answer(Closing):
             )
         return results
 
+    def __repr__(self) -> str:
+        """Counts what was taken; takes nothing."""
+        count, tokens = len(self._ends), sum(map(len, self._tokens))
+        whole = sum(end is not None for end in self._ends)
+        ended = f"{whole} of {count} ended" if count > 1 else "ended" if whole else "running"
+        return f"<llamac.Answer, {ended}, {tokens} token{'' if tokens == 1 else 's'} taken>"
+
     async def __aenter__(self) -> Self:
         return self
 

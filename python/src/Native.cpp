@@ -74,7 +74,8 @@ void translate(const std::exception_ptr &thrown, void *) {
 /// for their last step.
 template <typename T, llamac_code (*free)(T *)> class Handle {
 public:
-  Handle() = default;
+  /// `name`: what messages call it.
+  explicit Handle(const char *name) : name(name) {}
   Handle(const Handle &) = delete;
   Handle &operator=(const Handle &) = delete;
   ~Handle() {
@@ -91,8 +92,18 @@ public:
     }
   }
 
-  /// A closed one is kept, for the library's error.
-  T *get() const { return handle; }
+  /// The handle; a usage error of one that is closed.
+  T *get() const {
+    if (!isOpen)
+      throw NativeError(LLAMAC_USAGE,
+                        std::string(name) +
+                            ": expected an open one, got one that "
+                            "was closed");
+    return handle;
+  }
+
+  /// Its number, which a closed one keeps.
+  uintptr_t number() const { return reinterpret_cast<uintptr_t>(handle); }
 
 protected:
   /// Opens it: `make` writes a handle.
@@ -103,6 +114,7 @@ protected:
   }
 
 private:
+  const char *name;
   T *handle = nullptr;
   bool isOpen = false;
 };
@@ -136,10 +148,12 @@ Integer integerOf(const nb::handle &value, const std::string &name) {
   if (nb::try_cast(value, number))
     return number;
   using Limits = std::numeric_limits<Integer>;
-  throw NativeError(LLAMAC_USAGE, name + ": expected an int from " +
-                                      std::to_string(Limits::min()) + " to " +
-                                      std::to_string(Limits::max()) + ", got " +
-                                      shown(value));
+  std::string expected = "an int";
+  if (nb::isinstance<nb::int_>(value)) // It is too large.
+    expected += " from " + std::to_string(Limits::min()) + " to " +
+                std::to_string(Limits::max());
+  throw NativeError(LLAMAC_USAGE,
+                    name + ": expected " + expected + ", got " + shown(value));
 }
 
 /// The bits of a seed, with a sign or without.
@@ -175,7 +189,7 @@ std::vector<std::tuple<std::string, int, std::string>> listOptions(int scope) {
 class Options : public Handle<llamac_options, llamac_options_free> {
 public:
   /// Sets the options that `given` names; None leaves one unset.
-  Options(llamac_scope scope, const Values &given) {
+  Options(llamac_scope scope, const Values &given) : Handle("options") {
     open([&](llamac_options **out) { return llamac_options_new(scope, out); });
     for (const auto &[name, value] : given)
       if (!value.is_none())
@@ -268,7 +282,7 @@ unsigned flagsOf(bool special, bool continues) {
 
 class Model : public Handle<llamac_model, llamac_model_free> {
 public:
-  Model(const std::string &path, const Values &given) {
+  Model(const std::string &path, const Values &given) : Handle("model") {
     const Options options(LLAMAC_FOR_MODEL, given);
     open([&](llamac_model **out) {
       return llamac_model_load(path.c_str(), options.get(), out);
@@ -392,7 +406,9 @@ std::vector<CallPart> callsOf(const llamac_part &part) {
 
 class Answer : public Handle<llamac_answer, llamac_answer_free> {
 public:
-  template <typename Submit> explicit Answer(Submit submit) { open(submit); }
+  template <typename Submit> explicit Answer(Submit submit) : Handle("answer") {
+    open(submit);
+  }
 
   /// The next part, as llamac_answer_next() waits for it. Python's handlers of
   /// signals run meanwhile.
@@ -430,14 +446,11 @@ public:
   }
 
   void cancel() const { check(llamac_answer_cancel(get())); }
-
-  /// Its handle, as queues give it.
-  uintptr_t number() const { return reinterpret_cast<uintptr_t>(get()); }
 };
 
 class Engine : public Handle<llamac_engine, llamac_engine_free> {
 public:
-  Engine(const Model &model, const Values &given) {
+  Engine(const Model &model, const Values &given) : Handle("engine") {
     const Options options(LLAMAC_FOR_ENGINE, given);
     open([&](llamac_engine **out) {
       return llamac_engine_new(model.get(), options.get(), out);
@@ -486,7 +499,7 @@ private:
 
 class Queue : public Handle<llamac_queue, llamac_queue_free> {
 public:
-  Queue() {
+  Queue() : Handle("queue") {
     open([](llamac_queue **out) { return llamac_queue_new(out); });
   }
 
@@ -516,7 +529,7 @@ using Logits = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
 
 class Sequence : public Handle<llamac_sequence, llamac_sequence_free> {
 public:
-  explicit Sequence(const Model &model) {
+  explicit Sequence(const Model &model) : Handle("sequence") {
     open([&](llamac_sequence **out) {
       return llamac_sequence_new(model.get(), out);
     });

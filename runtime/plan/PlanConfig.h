@@ -28,6 +28,9 @@ ModelConfig fromPlan(const schema::ModelConfigT &config);
 schema::DataType toPlan(DataType type);
 DataType fromPlan(schema::DataType type);
 
+/// The most sequences that a plan may be for.
+inline constexpr int64_t mostSequences = 1024;
+
 /// Rows and columns of all parts of `weight` together.
 struct MatrixShape {
   int64_t rows, cols;

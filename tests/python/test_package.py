@@ -122,6 +122,10 @@ class Commands(unittest.TestCase):
             actual = self.command(name, "run", "no such.plan", "-n", "1")
             self.assertEqual((actual.returncode, actual.stderr), (expected.returncode, expected.stderr))
 
+    def test_the_package_is_run_as_the_tool(self):
+        run = support.run([sys.executable, "-m", "llamac", "--version"])
+        self.assertEqual((run.returncode, run.stdout), (0, self.command("llamac", "--version").stdout))
+
 
 class Models(PackageTest):
     def test_a_model_says_what_it_is(self):
@@ -439,20 +443,34 @@ class Faults(PackageTest):
             self.assertEqual(ends[0].end.seed, same)
 
     def test_what_is_closed_says_so(self):
+        def check(name, function, *arguments):
+            said = f"{name}: expected an open one, got one that was closed"
+            self.assert_error(Code.USAGE, said, function, *arguments)
+
         answer = self.engine.submit(PROMPT, **self.LONG)
         answer.close()
         answer.close()
-        self.assert_error(Code.USAGE, "closed", answer.result)
+        check("answer", answer.result)
         self.engine.close()
         self.engine.close()
-        self.assert_error(Code.USAGE, "closed", self.engine.submit, PROMPT)
-        self.assert_error(Code.USAGE, "closed", self.engine.counts)
+        check("engine", self.engine.submit, PROMPT)
+        check("engine", self.engine.counts)
         sequence = self.model.sequence()
         sequence.close()
-        self.assert_error(Code.USAGE, "closed", sequence.step, [5])
+        check("sequence", sequence.step, [5])
         with llamac.Model.load(self.model.path) as model:
             pass
-        self.assert_error(Code.USAGE, "closed", model.encode, "a")
+        check("model", model.encode, "a")
+
+    def test_an_answer_shows_how_far_it_came(self):
+        answer = self.engine.submit(PROMPT, max_tokens=2)
+        self.assertEqual(repr(answer), "<llamac.Answer, running, 0 tokens taken>")
+        answer.result()
+        self.assertEqual(repr(answer), "<llamac.Answer, ended, 2 tokens taken>")
+        answers = self.engine.submit(PROMPT, max_tokens=1, n=2)
+        self.assertEqual(repr(answers), "<llamac.Answer, 0 of 2 ended, 0 tokens taken>")
+        answers.results()
+        self.assertEqual(repr(answers), "<llamac.Answer, 2 of 2 ended, 2 tokens taken>")
 
     def test_an_engine_that_is_closed_ends_its_requests(self):
         answers = [self.engine.submit(PROMPT, **self.LONG) for _ in range(20)]

@@ -54,7 +54,7 @@ struct Request {
 /// answer have `mostTokens` at most, be as long as fits.
 inline void fitAnswer(Request &request, int64_t mostTokens) {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  if (request.options.maxTokens > mostTokens - prompt)
+  if (prompt <= mostTokens && request.options.maxTokens > mostTokens - prompt)
     request.options.maxTokens = -1;
 }
 

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <sstream>
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Pair;
 
@@ -150,6 +151,25 @@ TEST(PassReports, RemarksAreLinesOnRequestAndWarningsOnceAlways) {
   EXPECT_THAT(remarksOf(options), Pair(remarks, warning));
   options.explainsOnStderr = true;
   EXPECT_THAT(remarksOf(options), Pair("", HasSubstr("w3: a third\n")));
+}
+
+TEST(PassReports, APassThatDidNotRunIsNamedUnlessTheCompilationFailed) {
+  PassReportOptions options;
+  options.printAfter = {"cse"};
+  options.printChanged = true;
+  const auto said = [&](const absl::Status &status) {
+    testing::internal::CaptureStderr();
+    {
+      PassReports reports(options);
+      reports.startPhase("graph");
+      reports.endPhase(status);
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(absl::OkStatus()),
+              AllOf(HasSubstr("--print-after cse: the pass did not run"),
+                    HasSubstr("no pass changed the IR")));
+  EXPECT_EQ(said(absl::InternalError("no memory")), "");
 }
 
 TEST(PassReports, AFailingPassLeavesAReproducer) {

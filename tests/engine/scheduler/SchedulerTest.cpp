@@ -452,6 +452,14 @@ TEST_F(SchedulerTest, WhatCanNeverRunIsRefusedWithBothNumbers) {
                         "prompt of 31 and 1 to generate"));
   EXPECT_THAT(refusal(greedy(cleanTokens(20, 5), 12)),
               HasSubstr("a prompt of 20 and 12 to generate"));
+  EXPECT_THAT(refusal(greedy(cleanTokens(31, 5), -1)),
+              HasSubstr("a prompt of 31 and an answer"));
+  for (const int tokens : {12, 400}) {
+    Request fitted = greedy(cleanTokens(31, 5), tokens);
+    fitAnswer(fitted, 30);
+    EXPECT_THAT(refusal(std::move(fitted)),
+                HasSubstr(absl::StrCat("of 31 and ", tokens, " to generate")));
+  }
   EXPECT_THAT(refusal(greedy({}, 1)), HasSubstr("at least one token"));
   EXPECT_THAT(refusal(greedy({2, toy::vocab}, 1)), HasSubstr("token 1"));
   Request none = greedy({2}, 1);
