@@ -12,6 +12,7 @@
 #include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/MappedFile.h"
+#include "tools/ChatOptions.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-
 #include <memory>
+#include <unistd.h>
 #include <variant>
 
 namespace llamac {
@@ -143,6 +144,31 @@ absl::StatusOr<std::string> readInput(const std::string &path, std::FILE *in) {
     return systemError(error, absl::StrCat(path, ": cannot be read"),
                        badFileError);
   return text;
+}
+
+absl::Status takeText(std::optional<std::string> &text,
+                      const std::optional<std::string> &file, bool hasElse,
+                      std::FILE *in, absl::string_view name,
+                      absl::string_view sources, absl::string_view hint) {
+  const int given = text.has_value() + file.has_value() + hasElse;
+  const bool isPiped = given == 0 && isatty(fileno(in)) == 0;
+  const auto refuse = [&](absl::string_view got) {
+    return usageError(
+        absl::StrCat(name, ": expected ", sources, ", got ", got));
+  };
+  if (given > 1)
+    return refuse("several");
+  if (file || isPiped || text == "-") {
+    LLAMAC_ASSIGN_OR_RETURN(text, readInput(file ? *file : "-", in));
+    if (isPiped && text->empty())
+      text.reset();
+    else if (absl::EndsWith(*text, "\n"))
+      text->pop_back();
+  }
+  if (text)
+    return checkUtf8(name, *text);
+  return hasElse ? absl::OkStatus()
+                 : refuse(absl::StrCat("none, nor a text on stdin", hint));
 }
 
 absl::Status writeOutput(std::FILE *out, absl::string_view text) {

@@ -63,6 +63,17 @@ absl::Status checkHasText(absl::string_view path, const Tokenizer *tokenizer);
 /// the system's reason, and are of the bad-file or the memory kind.
 absl::StatusOr<std::string> readInput(const std::string &path, std::FILE *in);
 
+/// Gives `text` what a command was given of `sources`, as its help calls them:
+/// itself, stdin for "-", or the file `file` ("-": stdin); where there is none
+/// of them, nor anything else, what is piped to `in`. The line feed at the end
+/// of a file or pipe is no part of it. Usage error for several, for none, or
+/// for a text that is not UTF-8, which it calls `name`; those of readInput().
+/// The one for none ends with `hint`.
+absl::Status takeText(std::optional<std::string> &text,
+                      const std::optional<std::string> &file, bool hasElse,
+                      std::FILE *in, absl::string_view name,
+                      absl::string_view sources, absl::string_view hint = "");
+
 /// Writes what answers are to `out`, at once. Memory error where it cannot.
 absl::Status writeOutput(std::FILE *out, absl::string_view text);
 

@@ -46,28 +46,12 @@ absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
 }
 
 absl::Status prepareRun(RunOptions &options, std::FILE *in) {
-  int given = options.prompt.has_value() + options.file.has_value() +
-              options.tokens.has_value();
-  if (options.prompt == "-" || (given == 0 && isatty(fileno(in)) == 0))
-    options.file = "-";
-  if (given <= 1 && options.file) {
-    LLAMAC_ASSIGN_OR_RETURN(std::string text, readInput(*options.file, in));
-    // An empty pipe is no prompt.
-    given = given == 0 && text.empty() ? 0 : 1;
-    if (absl::EndsWith(text, "\n"))
-      text.pop_back();
-    options.prompt = std::move(text);
-  }
-  if (given != 1)
-    return usageError(absl::StrCat(
-        "prompt: expected TEXT, -f FILE, -p TEXT or --tokens IDS, got ",
-        given == 0 ? "none, nor a text on stdin; the verb chat asks for "
-                     "messages"
-                   : "several"));
+  LLAMAC_RETURN_IF_ERROR(takeText(options.prompt, options.file,
+                                  options.tokens.has_value(), in, "prompt",
+                                  "TEXT, -f FILE, -p TEXT or --tokens IDS",
+                                  "; the verb chat asks for messages"));
   if (options.tokens)
     LLAMAC_RETURN_IF_ERROR(parseTokenIds(*options.tokens).status());
-  if (options.prompt)
-    LLAMAC_RETURN_IF_ERROR(checkUtf8("prompt", *options.prompt));
   LLAMAC_RETURN_IF_ERROR(prepareChat(options.chat));
   return prepareAnswer(options);
 }

@@ -48,6 +48,10 @@ void addTuneCommand(CLI::App &app, absl::Status &status);
 absl::StatusOr<Checkpoint> openModelOrConfig(const std::string &path,
                                              const OpenOptions &opening = {});
 
+/// Says on stderr that the file or directory at `path` was written, with its
+/// size, and `more` behind that; nothing of a pipe or a device.
+void printWritten(const std::string &path, absl::string_view more = "");
+
 /// The limits of this machine's cores, measured now: kept ones would be those
 /// of a moment when something else may have run. Errors: those of
 /// CpuDevice::measureLimits().

@@ -25,6 +25,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "llvm/ADT/StringExtras.h"
@@ -277,6 +278,23 @@ absl::Status CompileFlags::checkPlan(const std::string &path) const {
   return absl::OkStatus();
 }
 
+void printWritten(const std::string &path, absl::string_view more) {
+  std::error_code error;
+  uint64_t bytes = 0;
+  if (std::filesystem::is_directory(path, error)) {
+    for (const auto &entry :
+         std::filesystem::recursive_directory_iterator(path, error))
+      if (entry.is_regular_file(error))
+        bytes += entry.file_size(error);
+  } else if (std::filesystem::is_regular_file(path, error)) {
+    bytes = std::filesystem::file_size(path, error);
+  } else {
+    return;
+  }
+  absl::FPrintF(stderr, "%s: %s%s\n", printable(path), formatBytes(bytes),
+                more);
+}
+
 absl::StatusOr<std::optional<DeviceLimits>> hostLimits() {
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<CpuDevice> device,
                           CpuDevice::create());
@@ -341,8 +359,14 @@ struct CompileCommand {
                       checkpoint.config.maxContext);
     LLAMAC_RETURN_IF_ERROR(last == Phase::Plan ? writePlan(*compilation)
                                                : writeText(*compilation, last));
-    return sourceFolder.empty() ? absl::OkStatus()
-                                : compilation->writeSourceFiles(sourceFolder);
+    if (!sourceFolder.empty())
+      LLAMAC_RETURN_IF_ERROR(compilation->writeSourceFiles(sourceFolder));
+    if (!flags.quiet)
+      for (const std::string &folder :
+           {sourceFolder, flags.options.reports.dumpFolder})
+        if (!folder.empty())
+          printWritten(folder);
+    return absl::OkStatus();
   }
 
   /// Prints the path of the plan that verbs which run a model use for it.
@@ -415,9 +439,13 @@ struct CompileCommand {
     if (output.empty())
       return absl::OkStatus();
     const std::string text = compilation.text();
-    if (output != "-")
-      return writeFileAtomically(output, text);
-    std::fputs(text.c_str(), stdout);
+    if (output == "-") {
+      std::fputs(text.c_str(), stdout);
+      return absl::OkStatus();
+    }
+    LLAMAC_RETURN_IF_ERROR(writeFileAtomically(output, text));
+    if (!flags.quiet)
+      printWritten(output);
     return absl::OkStatus();
   }
 
@@ -426,12 +454,9 @@ struct CompileCommand {
                             compileToFile(compilation, output, flags.quiet));
     if (flags.quiet)
       return absl::OkStatus();
-    std::error_code error;
-    const uint64_t bytes = std::filesystem::file_size(output, error);
-    std::fprintf(
-        stderr, "%s: %s; graph %.2f s, kernels %.2f s, weights %.2f s\n",
-        printable(output).c_str(), formatBytes(error ? 0 : bytes).c_str(),
-        times.graph, times.kernels, times.plan);
+    printWritten(output, absl::StrFormat(
+                             "; graph %.2f s, kernels %.2f s, weights %.2f s",
+                             times.graph, times.kernels, times.plan));
     for (const std::string &line : compilation.options().describeBounds())
       std::fprintf(stderr, "%s\n", line.c_str());
     return absl::OkStatus();

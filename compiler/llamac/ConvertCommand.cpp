@@ -78,9 +78,14 @@ struct ConvertCommand {
     options.writeTokenizer = [&](const std::string &folder) {
       return writeTokenizerFiles(checkpoint.tokenizer, folder);
     };
-    return toGguf           ? convertToGguf(checkpoint, output, options)
-           : form == "meta" ? convertToMeta(checkpoint, output, options)
-                            : convertToHuggingFace(checkpoint, output, options);
+    LLAMAC_RETURN_IF_ERROR(
+        toGguf           ? convertToGguf(checkpoint, output, options)
+        : form == "meta" ? convertToMeta(checkpoint, output, options)
+                         : convertToHuggingFace(checkpoint, output, options));
+    progress.finish();
+    if (!quiet)
+      printWritten(output);
+    return absl::OkStatus();
   }
 };
 

@@ -315,7 +315,9 @@ struct InspectCommand {
       for (const char *part : {"passes", "imported", "fused", "source"})
         data["before"].erase(part);
     }
-    return writeFileAtomically(html, reportPage(data));
+    LLAMAC_RETURN_IF_ERROR(writeFileAtomically(html, reportPage(data)));
+    printWritten(html);
+    return absl::OkStatus();
   }
 
   /// The report of the model or plan `name`, with the times in the file

@@ -156,7 +156,7 @@ static void printDecode(const CompileOptions &options, const DryRun &run,
   std::printf("\ndecode, %lld tokens in each sequence\n",
               static_cast<long long>(options.context));
   std::printf("  %9s  %11s  %11s  %11s  %11s\n", "sequences", "weights",
-              "KV cache", "limit tok/s", "expected");
+              "attention", "limit tok/s", "expected");
   for (const DecodeStep &step : run.decode)
     std::printf("  %9lld  %11s  %11s  %11.1f  %11.1f\n",
                 static_cast<long long>(step.sequences),

@@ -236,7 +236,9 @@ void addLogitsCommand(CLI::App &app, absl::Status &status) {
   addModelVerb(
       app, status, "logits", "Write the logits after each token to a .npy file",
       addLogitsOptions,
-      "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy",
+      "  llamac logits model.gguf --tokens 1,2,3 -o logits.npy\n"
+      "  llamac logits model.gguf -o logits.npy \\\n"
+      "    --tokens \"$(llamac tokenize model.gguf Hi)\"",
       [](ModelCommand &command, LogitsOptions &options) -> absl::Status {
         LLAMAC_RETURN_IF_ERROR(
             checkNotInput("-o", options.output, command.model));

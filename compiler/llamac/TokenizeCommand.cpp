@@ -12,6 +12,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanReader.h"
 #include "text/tokenizer/Tokenizer.h"
+#include "tools/AnswerOptions.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,13 +20,15 @@
 #include "absl/strings/str_split.h"
 
 #include <cstdio>
+#include <optional>
 
 namespace llamac {
 
 namespace {
 
 struct TokenizeCommand {
-  std::string model, text, ids;
+  std::string model;
+  std::optional<std::string> text, file;
   bool special = false, decode = false, bos = false;
 
   absl::StatusOr<std::unique_ptr<Tokenizer>> load() const {
@@ -46,13 +49,15 @@ struct TokenizeCommand {
     return loadTokenizer(std::move(blob));
   }
 
-  absl::Status run() const {
+  absl::Status run() {
+    LLAMAC_RETURN_IF_ERROR(takeText(text, file, /*hasElse=*/false, stdin,
+                                    "text", "TEXT or -f FILE"));
     LLAMAC_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, load());
     if (decode)
       return printText(*tokenizer);
     LLAMAC_ASSIGN_OR_RETURN(
         std::vector<int32_t> encoded,
-        tokenizer->encode(text, {.special = special, .addBos = bos}));
+        tokenizer->encode(*text, {.special = special, .addBos = bos}));
     std::printf("%s\n", absl::StrJoin(encoded, " ").c_str());
     return absl::OkStatus();
   }
@@ -60,7 +65,7 @@ struct TokenizeCommand {
   absl::Status printText(const Tokenizer &tokenizer) const {
     std::vector<int32_t> parsed;
     for (absl::string_view word :
-         absl::StrSplit(text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
+         absl::StrSplit(*text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
       int32_t id = 0;
       if (!absl::SimpleAtoi(word, &id))
         return usageError(
@@ -81,15 +86,22 @@ void addTokenizeCommand(CLI::App &app, absl::Status &status) {
   CLI::App *verb =
       app.add_subcommand("tokenize", "Print the token ids of a text");
   addModelArgument(*verb, command->model, "A model or plan")->required();
-  verb->add_option("TEXT", command->text, "Text, or with --decode token ids")
-      ->required();
+  CLI::Option *text = verb->add_option(
+      "TEXT", command->text,
+      "Text, or with --decode token ids; -, or none: read from stdin, without "
+      "the last line feed");
   const OptionGroup group{*verb};
+  group
+      .add("-f,--file", command->file, "FILE",
+           "File with the text, without its last line feed; -: stdin")
+      ->excludes(text);
   group.addFlag("--special", command->special,
                 "Read names of special tokens in the text as those tokens");
   group.addFlag("--bos", command->bos, "Put the begin-of-sequence token first");
   group.addFlag("--decode", command->decode, "Print the text of ids instead");
   verb->footer("Examples:\n"
                "  llamac tokenize model.gguf \"Hello, world\"\n"
+               "  llamac tokenize model.gguf -f text.txt\n"
                "  llamac tokenize model.gguf --decode 1,2,3");
   verb->callback([command, &status] { status = command->run(); });
 }

@@ -651,6 +651,41 @@ class RealModel(support.TestCase):
         self.assertEqual(self.ids("<|im_start|>", "--special"), [1])
         self.assertGreater(len(self.ids("<|im_start|>")), 1)
 
+    def test_texts_are_tokenized_from_wherever_they_come(self):
+        expected = self.ids("Hi there")
+        text = self.path("text.txt")
+        with open(text, "w") as file:
+            file.write("Hi there\n")
+
+        def tokenize(*args, **given):
+            return [int(id) for id in self.llamac("tokenize", self.model, *args, **given).stdout.split()]
+
+        self.assertEqual(tokenize("-f", text), expected)
+        for stdin in "-", None:
+            self.assertEqual(tokenize(*filter(None, [stdin]), stdin=None, input="Hi there\n"), expected)
+        self.assertEqual(tokenize("-f", "-", stdin=None, input="Hi there\n\n"), self.ids("Hi there\n"))
+        ids = " ".join(map(str, expected))
+        printed = self.llamac("tokenize", self.model, "--decode", stdin=None, input=ids)
+        self.assertEqual(printed.stdout, "Hi there\n")
+        for args, said in (
+            ((), "text: expected TEXT or -f FILE, got none, nor a text on stdin"),
+            (("Hi", "-f", text), "TEXT: expected no --file beside it"),
+        ):
+            self.assertIn(said, self.llamac("tokenize", self.model, *args, expect=support.USAGE).stderr)
+
+    def test_what_was_written_is_said_with_its_size(self):
+        config = os.path.join(self.cache, "params.json")
+        with open(config, "w") as file:
+            json.dump({"dim": 64, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1, "vocab_size": 96}, file)
+        page, text, sources = (self.path(name) for name in ("r.html", "fused.mlir", "sources"))
+        for written, args in (
+            (page, ("inspect", config, "--html", page)),
+            (text, ("compile", config, "--stop-after", "fuse", "-o", text)),
+            (sources, ("compile", config, "--emit-source", sources)),
+        ):
+            self.assertRegex(self.llamac(*args).stderr, rf"(?m)^{re.escape(written)}: [0-9.]+ [KM]iB$")
+        self.assertEqual(self.llamac("compile", config, "--stop-after", "fuse", "-o", text, "-q").stderr, "")
+
     def test_text_comes_back_from_its_ids(self):
         text = "naïve café — 日本語 🙂\n\tdef f(x): return x**2  # 3.14"
         ids = ",".join(map(str, self.ids(text)))
