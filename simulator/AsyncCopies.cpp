@@ -243,9 +243,13 @@ bool Group::runBulkCopy() {
     const BulkCopy done = std::move(*next);
     block->bulkCopies.erase(next);
     land(*block, done);
-    for (Thread *thread : yielded)
-      makeReady(*thread);
-    yielded.clear();
+    // It changes nothing for those that look at another barrier or a word.
+    std::erase_if(yielded, [&](Thread *thread) {
+      const bool concerns = !thread->polled || thread->polled == done.barrier;
+      if (concerns)
+        makeReady(*thread);
+      return concerns;
+    });
     return true;
   }
   return false;

@@ -30,11 +30,13 @@ static Group &groupAt(const void *site) {
 #define GROUP groupAt(__builtin_return_address(0))
 
 static unsigned coordinate(int which) {
-  const Thread &thread = Group::current().thread();
-  const SimLaunch &launch = Group::current().launch.launch;
-  const SimSize sizes[4] = {thread.position, thread.block->position,
-                            launch.block, launch.grid};
-  const SimSize &size = sizes[which / 3];
+  Group &group = Group::current();
+  const Thread &thread = group.thread();
+  const SimLaunch &launch = group.launch.launch;
+  const SimSize &size = which < 3   ? thread.position
+                        : which < 6 ? thread.block->position
+                        : which < 9 ? launch.block
+                                    : launch.grid;
   return which % 3 == 0 ? size.x : which % 3 == 1 ? size.y : size.z;
 }
 

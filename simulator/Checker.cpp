@@ -165,13 +165,13 @@ void Group::checkGlobal(Thread &thread, const void *address, uint64_t size,
                         Access access) {
   if (launch.launch.table && isRead(access) && isInTable(address, size))
     return;
+  // Before each call a kernel reads where its module keeps the calls.
+  if (isRead(access) && launch.module.contains(address))
+    return;
   const FoundBuffer found = findBuffer(address);
-  if (!found.holds(address, size)) {
-    if (isRead(access) && launch.module.contains(address))
-      return;
+  if (!found.holds(address, size))
     failIn(thread, absl::StrCat("out of bounds: ", verb(access), bytes(size),
                                 " of ", launch.memory.describe(address)));
-  }
   SimMemory::Buffer &buffer = *found.buffer;
   const uint64_t offset = toInteger(address) - found.start;
   const bool early = isEarly(thread);

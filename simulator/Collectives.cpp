@@ -31,7 +31,7 @@ const char *warpOpName(WarpOp op) {
 // Warps: the last lane computes for all
 //===----------------------------------------------------------------------===//
 
-uint32_t Group::runCollective(WarpArguments arguments) {
+uint32_t Group::runCollective(WarpArguments &&arguments) {
   Thread &self = *running;
   Block &block = *self.block;
   const uint32_t bit = 1u << self.lane();
@@ -267,12 +267,13 @@ void Group::arriveAtBarrier(uint32_t id, uint32_t threads, bool wait) {
     fail(absl::StrCat("divergent barrier: barrier ", id, " of ", threads,
                       " threads here, of ", barrier.expected, " at ",
                       launch.module.place(barrier.sites.front())));
-  auto before =
-      std::find(barrier.arrived.begin(), barrier.arrived.end(), &self);
-  if (before != barrier.arrived.end())
+  if (self.arrivedAt >> id & 1) {
+    const auto before = std::ranges::find(barrier.arrived, &self);
     fail(absl::StrCat(
         "double arrival: it is at barrier ", id, " already, since ",
         launch.module.place(barrier.sites[before - barrier.arrived.begin()])));
+  }
+  self.arrivedAt |= 1u << id;
   barrier.expected = threads;
   barrier.arrived.push_back(&self);
   barrier.sites.push_back(self.site);
@@ -297,6 +298,7 @@ void Group::endBarrier(Block &block, uint32_t id) {
     common = barrier.clocks.end();
   }
   for (size_t i = 0; i < barrier.arrived.size(); ++i) {
+    barrier.arrived[i]->arrivedAt &= ~(1u << id);
     if (!barrier.waits[i])
       continue;
     if (common)
@@ -313,7 +315,7 @@ void Group::endBarrier(Block &block, uint32_t id) {
 /// The lanes of a warp come to a barrier together, so at one place. The
 /// compiler may have copied the call; the source tells.
 void Group::checkAligned(const Barrier &barrier) {
-  std::vector<size_t> firstOfWarp(running->block->runnable.size(), SIZE_MAX);
+  std::vector<size_t> firstOfWarp(running->block->inWarp.size(), SIZE_MAX);
   for (size_t i = 0; i < barrier.arrived.size(); ++i) {
     const Thread &thread = *barrier.arrived[i];
     size_t &first = firstOfWarp[thread.warp()];

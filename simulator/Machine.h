@@ -139,7 +139,8 @@ struct Thread {
   const void *site = nullptr; ///< Its last call or access, which errors name.
   WarpArguments *arguments = nullptr; ///< InWarp: what it waits with.
   uint32_t barrier = 0;               ///< AtBarrier: where.
-  const void *polled = nullptr;       ///< Yielded: what it looks at.
+  uint32_t arrivedAt = 0; ///< A bit for each barrier that waits for others.
+  const void *polled = nullptr; ///< Yielded: what it looks at.
   uint32_t looks = 0;     ///< Looks that may find their words before it yields.
   uint32_t found = 0;     ///< Looks in a row that have found theirs.
   bool hasWaited = false; ///< For previous launches.
@@ -226,10 +227,10 @@ struct Block {
   uint32_t index = 0;
   SimSize position;
   std::vector<Thread> threads;
-  std::vector<uint32_t> runnable; ///< Lanes, by warp.
-  std::vector<uint32_t> held;     ///< Lanes that would be runnable if the block
-                                  ///< did not stall.
-  std::vector<uint32_t> inWarp;   ///< Lanes that wait for their warp.
+  size_t firstWarp = 0;         ///< The number of the first in the group.
+  std::vector<uint32_t> held;   ///< Lanes that would be runnable if the block
+                                ///< did not stall.
+  std::vector<uint32_t> inWarp; ///< Lanes that wait for their warp.
   uint32_t live = 0;
   std::array<Barrier, 16> barriers;
   std::map<unsigned long *, MemoryBarrier> memoryBarriers;
@@ -340,7 +341,7 @@ public:
                            const std::string &what);
 
   /// Gives the result of the running lane.
-  uint32_t runCollective(WarpArguments arguments);
+  uint32_t runCollective(WarpArguments &&arguments);
   void arriveAtBarrier(uint32_t id, uint32_t threads, bool wait);
   /// Lets other threads run first; the running one polls `polled`, or nothing.
   void yield(const void *polled);
@@ -432,7 +433,11 @@ private:
   }
   Thread *pick();
   Thread *pickAtRandom();
+  /// The number of a warp that can run: the next one from number `first` on, or
+  /// else the first of all.
+  std::optional<size_t> runnableFrom(size_t first) const;
   void makeReady(Thread &thread);
+  void makeRunnable(const Block &block, size_t warp, uint32_t lanes);
   void stopRunning(State state);
   void exitThread();
   void computeWarp(Thread &last, uint32_t mask);
@@ -525,6 +530,10 @@ private:
   std::unique_ptr<ProductTile> tile = std::make_unique<ProductTile>();
   Thread *running = nullptr;
   std::vector<std::unique_ptr<Block>> blocks;
+  // Warps have numbers, of which there may be thousands.
+  std::vector<Thread *> firstThreads;
+  std::vector<uint32_t> runnable;      ///< Lanes.
+  std::vector<uint64_t> runnableWarps; ///< A bit for each that has such lanes.
   std::vector<Thread *> yielded;
   uint32_t live = 0;
   uint32_t idleRounds = 0;

@@ -113,7 +113,8 @@ void Group::prepare(Block &block, uint32_t index) {
         static_cast<std::byte *>(std::aligned_alloc(gap, sharedBytes));
   }
   const uint32_t warps = (count + 31) / 32;
-  block.runnable.assign(warps, 0);
+  for (uint32_t warp = 0; warp < warps; ++warp)
+    firstThreads[block.firstWarp + warp] = &block.threads[warp * 32];
   block.held.assign(warps, 0);
   block.inWarp.assign(warps, 0);
   block.barriers = {};
@@ -147,6 +148,7 @@ void Group::prepare(Block &block, uint32_t index) {
     const size_t stagger = i % 32 * 128;
     thread.fiber.start(thread.stack, StackPool::stackBytes - stagger, runFiber);
     thread.site = nullptr;
+    thread.arrivedAt = 0;
     thread.looks = mostLooks;
     thread.found = 0;
     thread.hasWaited = false;
@@ -182,6 +184,10 @@ void Group::prepareAll(const uint32_t *blockIndices, size_t count) {
   random.seed(launch.options.seed * 0x9e3779b97f4a7c15u + blockIndices[0]);
   stalled = nullptr;
   stalledRuns = false;
+  const size_t warps = (launch.launch.block.count() + 31) / 32;
+  firstThreads.resize(count * warps);
+  runnable.assign(count * warps, 0);
+  runnableWarps.assign((count * warps + 63) / 64, 0);
   // Only blocks that wait for each other have to run together.
   size_t standing = count;
   if (launch.options.schedule == SimSchedule::Stalled && count > 1 &&
@@ -192,6 +198,7 @@ void Group::prepareAll(const uint32_t *blockIndices, size_t count) {
       blocks.push_back(std::make_unique<Block>());
     if (i == standing)
       stalled = blocks[i].get();
+    blocks[i]->firstWarp = i * warps;
     prepare(*blocks[i], blockIndices[i]);
   }
 }
@@ -257,27 +264,29 @@ bool Group::wake(bool ofStalled) {
     return isAwake = true;
   });
   if (ofStalled)
-    for (size_t warp = 0; warp < stalled->held.size(); ++warp) {
-      const uint32_t lanes = std::exchange(stalled->held[warp], 0);
-      stalled->runnable[warp] |= lanes;
-      isAwake |= lanes != 0;
-    }
+    for (size_t warp = 0; warp < stalled->held.size(); ++warp)
+      if (const uint32_t lanes = std::exchange(stalled->held[warp], 0)) {
+        makeRunnable(*stalled, warp, lanes);
+        isAwake = true;
+      }
   return isAwake;
 }
 
 Thread *Group::pick() {
   switch (launch.options.schedule) {
   case SimSchedule::Forward:
-    for (const std::unique_ptr<Block> &block : blocks)
-      for (size_t warp = 0; warp < block->runnable.size(); ++warp)
-        if (const uint32_t lanes = block->runnable[warp])
-          return &block->threads[warp * 32 + std::countr_zero(lanes)];
+    for (size_t i = 0; i < runnableWarps.size(); ++i)
+      if (const uint64_t bits = runnableWarps[i]) {
+        const size_t warp = 64 * i + std::countr_zero(bits);
+        return firstThreads[warp] + std::countr_zero(runnable[warp]);
+      }
     return nullptr;
   case SimSchedule::Reverse:
-    for (size_t i = blocks.size(); i-- > 0;)
-      for (size_t warp = blocks[i]->runnable.size(); warp-- > 0;)
-        if (const uint32_t lanes = blocks[i]->runnable[warp])
-          return &blocks[i]->threads[warp * 32 + 31 - std::countl_zero(lanes)];
+    for (size_t i = runnableWarps.size(); i-- > 0;)
+      if (const uint64_t bits = runnableWarps[i]) {
+        const size_t warp = 64 * i + 63 - std::countl_zero(bits);
+        return firstThreads[warp] + 31 - std::countl_zero(runnable[warp]);
+      }
     return nullptr;
   case SimSchedule::Random:
   case SimSchedule::Stalled:
@@ -287,34 +296,58 @@ Thread *Group::pick() {
 }
 
 Thread *Group::pickAtRandom() {
-  const size_t warps = blocks.empty() ? 0 : blocks[0]->runnable.size();
-  const size_t total = blocks.size() * warps;
   const uint64_t draw = random();
-  for (size_t i = 0; i < total; ++i) {
-    const size_t at = (draw + i) % total;
-    Block &block = *blocks[at / warps];
-    uint32_t lanes = block.runnable[at % warps];
-    if (!lanes)
-      continue;
-    for (uint64_t skip = (draw >> 32) % std::popcount(lanes); skip > 0; --skip)
-      lanes &= lanes - 1;
-    return &block.threads[at % warps * 32 + std::countr_zero(lanes)];
+  const std::optional<size_t> warp = runnableFrom(draw % runnable.size());
+  if (!warp)
+    return nullptr;
+  uint32_t lanes = runnable[*warp];
+  for (uint32_t skip = static_cast<uint32_t>(draw >> 32) %
+                       static_cast<uint32_t>(std::popcount(lanes));
+       skip > 0; --skip)
+    lanes &= lanes - 1;
+  return firstThreads[*warp] + std::countr_zero(lanes);
+}
+
+std::optional<size_t> Group::runnableFrom(size_t first) const {
+  const size_t words = runnableWarps.size();
+  const uint64_t before = (uint64_t{1} << first % 64) - 1;
+  // The word of the first is the first to look at, and the last.
+  size_t word = first / 64;
+  for (size_t i = 0; i <= words; ++i) {
+    const uint64_t mask = i == 0 ? ~before : i == words ? before : ~uint64_t{0};
+    if (const uint64_t bits = runnableWarps[word] & mask)
+      return 64 * word + std::countr_zero(bits);
+    if (++word == words)
+      word = 0;
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+void Group::makeRunnable(const Block &block, size_t warp, uint32_t lanes) {
+  const size_t number = block.firstWarp + warp;
+  runnable[number] |= lanes;
+  runnableWarps[number / 64] |= uint64_t{1} << number % 64;
 }
 
 void Group::makeReady(Thread &thread) {
   Block &block = *thread.block;
   thread.state = State::Ready;
-  const bool isHeld = &block == stalled && !stalledRuns;
-  (isHeld ? block.held : block.runnable)[thread.warp()] |= 1u << thread.lane();
+  const uint32_t lane = 1u << thread.lane();
+  if (&block == stalled && !stalledRuns)
+    block.held[thread.warp()] |= lane;
+  else
+    makeRunnable(block, thread.warp(), lane);
 }
 
 void Group::stopRunning(State state) {
   Thread &thread = *running;
   thread.state = state;
-  if (state != State::Ready)
-    thread.block->runnable[thread.warp()] &= ~(1u << thread.lane());
+  if (state != State::Ready) {
+    const size_t number = thread.block->firstWarp + thread.warp();
+    runnable[number] &= ~(1u << thread.lane());
+    if (!runnable[number])
+      runnableWarps[number / 64] &= ~(uint64_t{1} << number % 64);
+  }
   // Straight to the next one: the scheduler is for what no thread can do.
   Thread *next = live > 0 && !stop && !launch.failed ? pick() : nullptr;
   if (next == &thread)
