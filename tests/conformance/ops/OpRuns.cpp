@@ -13,14 +13,52 @@
 #include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
+#include <string>
+#include <string_view>
 
 namespace llamac::conformance {
+
+// Pairs of row counts that have the same kernel on every target: a device with
+// the kernel of the first has that of the second.
+static constexpr struct {
+  const char *many, *few;
+} pairs[] = {
+    {"matmul_bf16_r512", "matmul_bf16_r130"},
+    {"matmul_q4_0_r100", "matmul_q4_0_r65"},
+    {"matmul_gated_norm_q8_0_r100", "matmul_gated_norm_q8_0_r65"},
+    {"matmul_gated_norm_bf16_r100", "matmul_gated_norm_bf16_r65"},
+    {"rms_norm_w576_r67", "rms_norm_w576_r5"},
+};
+
+static const char suitePrefix[] = "Conformance/";
+
+/// The cases that this process runs, on whatever device: --gtest_filter need
+/// not take all.
+static std::set<std::string> casesToRun() {
+  std::set<std::string> cases;
+  const testing::UnitTest &all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite &suite = *all.GetTestSuite(i);
+    if (!std::string_view(suite.name()).starts_with(suitePrefix))
+      continue;
+    for (int k = 0; k < suite.total_test_count(); ++k)
+      if (const testing::TestInfo &test = *suite.GetTestInfo(k);
+          test.should_run())
+        cases.insert(test.name());
+  }
+  for (const auto &[many, few] : pairs)
+    if (cases.contains(std::string(rowsPrefix) + many))
+      cases.insert({many, few});
+  return cases;
+}
 
 namespace {
 
 using Loaded = absl::StatusOr<std::unique_ptr<LoadedPrograms>>;
 
-/// Compiles the programs of a model when the first of its cases runs.
+/// Compiles the programs of a model that are to run when the first of its cases
+/// does.
 class Loader {
 public:
   explicit Loader(OpDeviceRow row) : row(std::move(row)) {}
@@ -30,7 +68,9 @@ public:
   const Loaded &get(const Model &model) {
     auto it = models.find(model.name);
     if (it == models.end())
-      it = models.emplace(model.name, row.load(model, programsOf(model.name)))
+      it = models
+               .emplace(model.name,
+                        row.load(model, programsOf(model.name, casesToRun())))
                .first;
     return it->second;
   }
@@ -121,25 +161,14 @@ void registerOpTests(const std::vector<OpDeviceRow> &devices) {
       // A device's record of accesses takes as much memory again.
       if (row.seesAccesses && (test.isVariant || test.isLarge))
         continue;
-      testing::RegisterTest(("Conformance/" + row.name).c_str(),
-                            test.name.c_str(), nullptr, nullptr, __FILE__,
-                            __LINE__, [loader, &test]() -> testing::Test * {
+      testing::RegisterTest((suitePrefix + row.name).c_str(), test.name.c_str(),
+                            nullptr, nullptr, __FILE__, __LINE__,
+                            [loader, &test]() -> testing::Test * {
                               return new OpTest(loader, test);
                             });
     }
-    // Pairs of row counts that have the same kernel on every target: a device
-    // with the kernel of the first has that of the second.
-    static constexpr struct {
-      const char *many, *few;
-    } pairs[] = {
-        {"matmul_bf16_r512", "matmul_bf16_r130"},
-        {"matmul_q4_0_r100", "matmul_q4_0_r65"},
-        {"matmul_gated_norm_q8_0_r100", "matmul_gated_norm_q8_0_r65"},
-        {"matmul_gated_norm_bf16_r100", "matmul_gated_norm_bf16_r65"},
-        {"rms_norm_w576_r67", "rms_norm_w576_r5"},
-    };
     for (const auto &[many, few] : pairs)
-      testing::RegisterTest(("Conformance/" + row.name).c_str(),
+      testing::RegisterTest((suitePrefix + row.name).c_str(),
                             (std::string(rowsPrefix) + many).c_str(), nullptr,
                             nullptr, __FILE__, __LINE__,
                             [loader, &many = caseNamed(many),
