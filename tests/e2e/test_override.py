@@ -5,6 +5,7 @@
 each edit. The default tier has each of the tests, but not every format of weights."""
 
 import os
+import re
 import unittest
 
 import support
@@ -19,6 +20,16 @@ from support import ACCURACY, USAGE
 
 CONFIG = Config(64, 2, 4, 2, vocab=259)
 KERNEL = "gemv_attention_wo_n64_k64_bf16"
+SMALL = ("--target", "sim", "-c", 64, "--step-rows", 4)  # For tests of that kernel alone.
+
+
+def of_fewest_and_most_rows(kernels):
+    """The kernels of the fewest and of the most rows of each op, by names such as op_m16."""
+    ops = {}
+    for name in kernels:
+        before, rows, behind = re.fullmatch(r"(.*?)(?:_m(\d+))?((?:_2)?)", name).groups()
+        ops.setdefault((before, behind), []).append((int(rows or 1), name))
+    return {end(of)[1] for of in ops.values() for end in (min, max)}
 
 
 class Overrides(support.TestCase):
@@ -56,7 +67,8 @@ class Overrides(support.TestCase):
             flags = ("--weights", weights)
             files = self.emitted(*flags)
             self.assertGreater(len(files), 20)
-            overrides = [f"--override-kernel={name}={path}" for name, path in files.items()]
+            names = support.by_tier(of_fewest_and_most_rows(files), files)
+            overrides = [f"--override-kernel={name}={files[name]}" for name in names]
             self.llamac(
                 *("compile", self.model, "--target", "sim", *flags, *overrides),
                 *("--emit-source", self.path("again")),
@@ -82,19 +94,19 @@ class Overrides(support.TestCase):
     def test_an_edit_is_in_the_plan_and_runs(self):
         flag = self.edited("half.cu", ".unroll = 4", ".unroll = 2 /* half */")
         plan = self.path("edited.plan")
-        self.llamac("compile", self.model, "--target", "sim", flag, "-o", plan, "-c", 64)
+        self.llamac("compile", self.model, *SMALL, flag, "-o", plan)
         with open(plan, "rb") as file:
             self.assertIn(b".unroll = 2 /* half */", file.read())
         run = ("--tokens", "1,2,3", "-n", "8", "--print-ids", "--ignore-eos", "--temp", "0", "-q")
         self.assertEqual(
             self.llamac("run", plan, *run).stdout,
-            self.llamac("run", self.model, "--target", "sim", "-c", 64, *run).stdout,
+            self.llamac("run", self.model, *SMALL, *run).stdout,
         )
 
     def test_a_plan_is_kept_for_each_edit(self):
         def logits(*flags):
             before = self.plans()
-            result = self.logits(self.model, [1, 2, 3], "sim", "-c", 64, *flags)
+            result = self.logits(self.model, [1, 2, 3], "sim", *SMALL[2:], *flags)
             return result, self.plans() - before
 
         plain, _ = logits()
@@ -111,7 +123,7 @@ class Overrides(support.TestCase):
     def test_a_wrong_kernel_stops_every_verb(self):
         flag = self.edited("wrong.cu", "x0 + acc", "x0 - acc")
         before = self.plans()
-        model = (self.model, "--target", "sim", "-c", 64, flag)
+        model = (self.model, *SMALL, flag)
         for verb in [
             ("compile", *model, "-o", self.path("wrong.plan")),
             ("run", *model, "--tokens", "1,2,3", "-n", "1"),
@@ -130,7 +142,7 @@ class Overrides(support.TestCase):
         for override in (flag, "--override-kernel=none=x.cu", f"--override-kernel={KERNEL}"):
             with self.subTest(override):
                 result = self.llamac(
-                    *("compile", self.model, "--target", "sim", override),
+                    *("compile", self.model, *SMALL, override),
                     *("-o", self.path("none.plan")),
                     expect=USAGE,
                 )

@@ -132,7 +132,7 @@ class Sampling(support.TestCase):
     def test_a_plan_that_samples_gives_its_logits_for_these(self):
         model = self.path("model")
         plan = self.path("sim.plan")
-        support.run([LLAMAC, "compile", model, "-o", plan, "--target", "sim"], cache=self.cache, check=True)
+        support.run([LLAMAC, "compile", model, "-o", plan, "--target", "sim", "--step-rows", "16"], cache=self.cache, check=True)
         options = ("--repeat-penalty", 1.4, "--logit-bias", "9=3", "--logprobs", 1)
         expected, report = self.generate(*options, tokens=6)
         self.plan, cpu = plan, self.plan
