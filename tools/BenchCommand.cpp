@@ -241,10 +241,7 @@ static void printKernels(const Profile &profile, absl::string_view work,
   }
   nlohmann::ordered_json report = {{"work", std::string(work)}};
   if (limits)
-    report["limits"] = {{"bandwidth", limits->bandwidth},
-                        {"bandwidth_of", std::string(limits->bandwidthOf)},
-                        {"f32_operations", limits->f32Operations},
-                        {"int8_operations", limits->int8Operations}};
+    report["limits"] = limitsJson(*limits);
   for (const KernelSum &sum : profile.sums())
     report["kernels"].push_back({{"kernel", sum.kernel},
                                  {"launches", sum.launches},

@@ -222,13 +222,12 @@ static std::string limitsText(bool hasLimits,
            "the machine.\n";
   if (!host)
     return "Limits are those of the GPU's data sheet.\n";
-  return absl::StrFormat("Times are those at %.3g GB/s, %.3g GFLOP/s in f32 "
-                         "and %.3g in products of "
-                         "int8, measured just now beside what else runs "
-                         "here.\nWhat caches hold can "
-                         "be faster.\n",
-                         1e-9 * host->bandwidth, 1e-9 * host->f32Operations,
-                         1e-9 * host->int8Operations);
+  return absl::StrFormat(
+      "Times are those at %.3g GB/s, %.3g GFLOP/s in f32 and %.3g in products "
+      "of int8, measured just now beside what else runs here.\n"
+      "What caches hold can be faster.\n",
+      1e-9 * host->bandwidth, 1e-9 * host->f32Operations,
+      1e-9 * host->int8Operations);
 }
 
 std::string explainKernels(ModuleOp module, const kernel::Target &target,

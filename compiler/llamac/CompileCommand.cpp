@@ -282,10 +282,12 @@ void printWritten(const std::string &path, absl::string_view more) {
   std::error_code error;
   uint64_t bytes = 0;
   if (std::filesystem::is_directory(path, error)) {
-    for (const auto &entry :
-         std::filesystem::recursive_directory_iterator(path, error))
-      if (entry.is_regular_file(error))
-        bytes += entry.file_size(error);
+    // Errors end the sum: what a user keeps beside the files may be closed.
+    std::filesystem::recursive_directory_iterator entry(path, error), end;
+    for (; !error && entry != end; entry.increment(error))
+      if (entry->is_regular_file(error))
+        if (const uint64_t size = entry->file_size(error); !error)
+          bytes += size;
   } else if (std::filesystem::is_regular_file(path, error)) {
     bytes = std::filesystem::file_size(path, error);
   } else {

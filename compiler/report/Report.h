@@ -67,7 +67,8 @@ Json launchCost(const schema::KernelT &kernel, int64_t rows, int64_t context);
 /// --json each. Bad file error for any other line, or none.
 absl::StatusOr<Json> readMeasured(const std::string &path);
 
-/// A report of kind "model" or "plan" with nothing in it.
+/// A report of kind "model" or "plan" of code for `target`, with nothing in it
+/// but the peaks that `options` give or measure.
 Json emptyReport(absl::string_view kind, absl::string_view name,
                  absl::string_view target, const ReportOptions &options);
 

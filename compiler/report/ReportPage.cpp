@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/report/Report.h"
+#include "runtime/device/Profile.h"
 #include "runtime/plan/SourceBundle.h"
 
 #include "absl/strings/match.h"
@@ -25,12 +26,7 @@ static Json hostLimits(absl::string_view target, const ReportOptions &options) {
     return {};
   const absl::StatusOr<std::optional<DeviceLimits>> limits =
       options.hostLimits();
-  if (!limits.ok() || !*limits)
-    return {};
-  return {{"bandwidth", (*limits)->bandwidth},
-          {"bandwidth_of", std::string((*limits)->bandwidthOf)},
-          {"f32_operations", (*limits)->f32Operations},
-          {"int8_operations", (*limits)->int8Operations}};
+  return limits.ok() && *limits ? limitsJson(**limits) : Json();
 }
 
 Json emptyReport(absl::string_view kind, absl::string_view name,

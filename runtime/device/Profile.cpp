@@ -19,6 +19,13 @@
 
 namespace llamac {
 
+nlohmann::ordered_json limitsJson(const DeviceLimits &limits) {
+  return {{"bandwidth", limits.bandwidth},
+          {"bandwidth_of", std::string(limits.bandwidthOf)},
+          {"f32_operations", limits.f32Operations},
+          {"int8_operations", limits.int8Operations}};
+}
+
 void Profile::add(const TimedStep &step) {
   const auto &launches = plan->programs[step.program]->launches;
   if (steps == 0)
@@ -29,13 +36,11 @@ void Profile::add(const TimedStep &step) {
     const auto rows = static_cast<double>(rowsOf(launch, step.shape));
     if (rows == 0)
       continue;
-    const schema::KernelT &kernel = *plan->kernels[launch.kernel];
-    const LaunchTotals totals =
-        totalsOf(kernel, rows, static_cast<double>(step.context),
-                 static_cast<double>(step.keys));
+    const LaunchTotals totals = totalsOf(*plan->kernels[launch.kernel], rows,
+                                         static_cast<double>(step.context),
+                                         static_cast<double>(step.keys));
     slices.push_back({&launch, steps, start, step.seconds[i], totals.bytes(),
-                      totals.operations,
-                      kernel.int8Products ? totals.operations : 0});
+                      totals.operations});
     start += step.seconds[i];
   }
   ++steps;
@@ -45,15 +50,16 @@ std::vector<KernelSum> Profile::sums() const {
   std::map<uint32_t, KernelSum> byKernel;
   KernelSum all{.kernel = "all"};
   for (const Slice &slice : slices) {
+    const schema::KernelT &kernel = *plan->kernels[slice.launch->kernel];
     KernelSum &sum = byKernel[slice.launch->kernel];
-    sum.kernel = plan->kernels[slice.launch->kernel]->symbol;
-    sum.family = plan->kernels[slice.launch->kernel]->family;
+    sum.kernel = kernel.symbol;
+    sum.family = kernel.family;
     for (KernelSum *each : {&sum, &all}) {
       ++each->launches;
       each->seconds += slice.seconds;
       each->bytes += slice.bytes;
       each->operations += slice.operations;
-      each->int8Operations += slice.int8Operations;
+      each->int8Operations += kernel.int8Products ? slice.operations : 0;
     }
   }
   std::vector<KernelSum> sums;

@@ -12,11 +12,15 @@
 #include "runtime/device/Device.h"
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace llamac {
+
+/// `limits` as llamac bench writes them, and its reports read them.
+nlohmann::ordered_json limitsJson(const DeviceLimits &limits);
 
 /// A step that has run, with the time of each of its launches.
 struct TimedStep {
@@ -66,7 +70,7 @@ private:
     const schema::LaunchT *launch;
     size_t step;
     double start, seconds; ///< In seconds.
-    double bytes, operations, int8Operations;
+    double bytes, operations;
   };
 
   const schema::PlanT *plan;

@@ -45,7 +45,6 @@ function roofline(report, uses) {
   const known = knownPeaks(report, uses);
   const field = (value, name) => el("input", { type: "number", min: "0", step: "any", value: value && Number(value.toPrecision(4)), "aria-label": name });
   const labels = ["Memory, GB/s ", "Arithmetic, GFLOP/s "];
-  const isInt8 = (kernel) => kernel.int8_products || kernel.int8_operations;
   if ([uses, ...report.measured.map(kernelsOf)].some((kernels) => kernels.some(isInt8))) labels.push("Products of int8, GFLOP/s ");
   const fields = labels.map((label, i) => field(known[i][0], label.trim()));
   const starts = fields.map((input) => input.value);
@@ -96,21 +95,18 @@ function rooflineText(machine, uses, work) {
   );
 }
 
-// The peak of the arithmetic of `use`, in FLOP/s.
-function computeOf(machine, use) {
-  return use && use.int8_products ? machine.int8 : machine.f32;
+// Whether a use of a kernel, or a measured kernel, has products of int8.
+function isInt8(kernel) {
+  return kernel.int8_products || kernel.int8_operations > 0;
+}
+
+// The peak of the arithmetic of such a kernel, in FLOP/s.
+function computeOf(machine, kernel) {
+  return isInt8(kernel) ? machine.int8 : machine.f32;
 }
 
 function leastSeconds(moved, operations, compute, machine) {
   return Math.max(moved / machine.bandwidth, operations / compute);
-}
-
-// The least seconds of a measured kernel.
-function leastOf(kernel, machine) {
-  return Math.max(
-    kernel.bytes / machine.bandwidth,
-    (kernel.operations - kernel.int8_operations) / machine.f32 + kernel.int8_operations / machine.int8,
-  );
 }
 
 function rateText(rate) {
@@ -122,6 +118,7 @@ function measuredTable(report, uses, machine, work) {
   const kernels = kernelsOf(work);
   const all = sum(kernels, (kernel) => kernel.seconds);
   const hasExpected = uses.some((use) => use.expected);
+  const leastOf = (kernel) => leastSeconds(kernel.bytes, kernel.operations, computeOf(machine, kernel), machine);
   const rows = kernels.map((kernel) => {
     const number = report.kernels.findIndex((other) => other.name === kernel.kernel);
     const use = uses.find((other) => other.kernel === number);
@@ -133,11 +130,11 @@ function measuredTable(report, uses, machine, work) {
       ...(hasExpected ? [use && use.expected ? microseconds(use.expected) : "\u2013"] : []),
       rate(kernel.bytes),
       rate(kernel.operations),
-      machine ? percent(leastOf(kernel, machine) / kernel.seconds) : "\u2013",
+      machine ? percent(leastOf(kernel) / kernel.seconds) : "\u2013",
       shareBar(kernel.seconds / all, 60),
     ];
   });
-  const isOver = machine && kernels.some((kernel) => leastOf(kernel, machine) > kernel.seconds);
+  const isOver = machine && kernels.some((kernel) => leastOf(kernel) > kernel.seconds);
   const unknown = kernels.filter((kernel) => report.kernels.every((other) => other.name !== kernel.kernel)).length;
   return el(
     "div",
@@ -166,11 +163,12 @@ function rooflinePoints(report, uses, machine, work) {
     return { name, family, number: String(index + 1), x, y, compute, text: text + expected };
   });
   if (machine && work)
-    for (const { kernel: name, seconds, bytes: moved, operations, int8_operations } of kernelsOf(work)) {
+    for (const kernel of kernelsOf(work)) {
+      const { kernel: name, seconds, bytes: moved, operations } = kernel;
       const x = operations / moved;
       const y = operations / seconds / 1e9;
       const known = points.find((point) => point.name === name);
-      const compute = int8_operations ? machine.int8 : machine.f32;
+      const compute = computeOf(machine, kernel);
       const text = `: measured ${rateText(y)} GFLOP/s, ${percent(y / bound(x, compute))} of the roof, ${rateText(moved / seconds / 1e9)} GB/s`;
       points.push({ name, family: known ? known.family : "not in this report", number: known ? known.number : "", x, y, compute, text, isMeasured: true });
     }
