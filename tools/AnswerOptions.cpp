@@ -52,7 +52,18 @@ static absl::StatusOr<std::string> readText(const std::string &path) {
   return std::string(file->text().substr(0, GrammarCompiler::maxTextBytes + 1));
 }
 
-/// Puts the text of the grammar in place of the file that it is in.
+/// An error about the grammar of `options`, named by the file that it is in.
+/// Another text in the file may do, whatever is wrong with this one.
+static absl::Status aboutGrammar(const AnswerOptions &options,
+                                 const absl::Status &status) {
+  return exitCode(status) == ExitCode::Usage && !options.grammarPath.empty()
+             ? badFileError(
+                   absl::StrCat(options.grammarPath, ": ", status.message()))
+             : status;
+}
+
+/// Puts the text of the grammar in place of the file that it is in, and checks
+/// what can be checked before a model is loaded.
 static absl::Status readGrammar(AnswerOptions &options) {
   if (std::ranges::count_if(options.given, [&](const auto *option) {
         return std::holds_alternative<GrammarField>(
@@ -64,12 +75,12 @@ static absl::Status readGrammar(AnswerOptions &options) {
     return absl::OkStatus();
   auto &[kind, text, controls] = *options.request.grammar;
   // No file is called {...}, or can be named as ./{...}.
-  if (kind != GrammarSource::Ebnf &&
-      (kind != GrammarSource::JsonSchema || absl::StartsWith(text, "{")))
-    return absl::OkStatus();
-  options.grammarPath = text;
-  LLAMAC_ASSIGN_OR_RETURN(text, readText(options.grammarPath));
-  return absl::OkStatus();
+  if (kind == GrammarSource::Ebnf ||
+      (kind == GrammarSource::JsonSchema && !absl::StartsWith(text, "{"))) {
+    options.grammarPath = text;
+    LLAMAC_ASSIGN_OR_RETURN(text, readText(options.grammarPath));
+  }
+  return aboutGrammar(options, checkGrammar(*options.request.grammar));
 }
 
 FlagOfOption flagOf(const NamedOption<Request> &option) {
@@ -111,11 +122,8 @@ compileGrammar(const AnswerOptions &options, absl::string_view path,
     return usageError(
         absl::StrCat(path, ": a grammar needs a tokenizer, and there is none"));
   auto grammar = compiler->compile(*options.request.grammar);
-  // Another text in the file may do, whatever is wrong with this one.
-  if (!grammar.ok() && exitCode(grammar.status()) == ExitCode::Usage &&
-      !options.grammarPath.empty())
-    return badFileError(
-        absl::StrCat(options.grammarPath, ": ", grammar.status().message()));
+  if (!grammar.ok())
+    return aboutGrammar(options, grammar.status());
   return grammar;
 }
 

@@ -312,10 +312,7 @@ static absl::Status checkOptions(const Model &model,
           absl::StrCat("--prompt-tokens: expected at least 1, got ", tokens));
     if (isServing(options))
       continue; // checkServing() knows which of them are used.
-    if (tokens > context || options.genTokens > context - tokens)
-      return usageError(absl::StrCat(
-          "context: ", tokens, " and ", options.genTokens,
-          " tokens were asked for, the plan was compiled for ", context));
+    LLAMAC_RETURN_IF_ERROR(checkFits(tokens, options.genTokens, context));
   }
   const int64_t most = model.plan().kv->maxSequences;
   for (const int64_t batch : options.batch)

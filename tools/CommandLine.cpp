@@ -264,8 +264,7 @@ private:
 
   template <typename Field, typename Item> CLI::Option *repeated() {
     help += "; may be given more than once";
-    return value<Field, std::vector<Item>>()->expected(1)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
+    return takeOneValue(value<Field, std::vector<Item>>());
   }
 };
 

@@ -26,6 +26,12 @@
 
 namespace llamac {
 
+/// Makes `option`, each time that it is given, take one value: the parser lets
+/// one of several values take all arguments up to the next option.
+inline CLI::Option *takeOneValue(CLI::Option *option) {
+  return option->allow_extra_args(false);
+}
+
 /// Options under one heading of a verb's help.
 struct OptionGroup {
   CLI::App &app;
@@ -35,7 +41,9 @@ struct OptionGroup {
   template <typename Value>
   CLI::Option *add(const std::string &names, Value &value,
                    const std::string &type, const std::string &text) const {
-    return app.add_option(names, value, text)->type_name(type)->group(heading);
+    CLI::Option *option =
+        app.add_option(names, value, text)->type_name(type)->group(heading);
+    return option->get_positional() ? option : takeOneValue(option);
   }
   /// An option with a value, whose help shows the default.
   template <typename Value>
@@ -49,9 +57,7 @@ struct OptionGroup {
                            std::vector<std::string> &values,
                            const std::string &type,
                            const std::string &text) const {
-    return add(names, values, type, text + "; may be given more than once")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    return add(names, values, type, text + "; may be given more than once");
   }
   CLI::Option *addFlag(const std::string &names, bool &value,
                        const std::string &text) const {

@@ -135,8 +135,15 @@ static std::string describeMistyped(const CLI::App &verb) {
       std::filesystem::exists(plan->results().front(), error))
     return "";
   const std::string taken = plan->results().front();
-  const std::string meant = suggestion(taken, namesOfVerbs(verb));
-  return meant.empty() ? "" : absl::StrCat("unknown verb ", taken, meant);
+  const std::vector<std::string> names = namesOfVerbs(verb);
+  const std::string meant = suggestion(taken, names);
+  if (!meant.empty())
+    return absl::StrCat("unknown verb ", taken, meant);
+  return names.empty() || absl::StrContains(taken, '/')
+             ? ""
+             : absl::StrCat(taken, ": expected a plan or one of ",
+                            absl::StrJoin(names, ", "),
+                            ", got neither; llamac has more verbs");
 }
 
 /// The error for an argument that nothing takes, which `verb` ends at.
@@ -145,13 +152,19 @@ static std::string describeExtra(const CLI::App &verb,
   std::vector<std::string> names;
   if (!absl::StartsWith(argument, "-")) {
     names = namesOfVerbs(verb);
-    return names.empty() || verb.get_option_no_throw("--model")
-               ? absl::StrCat("unexpected argument ", argument,
-                              verb.get_option_no_throw("PROMPT")
-                                  ? "; a prompt of several words is quoted"
-                                  : "")
-               : absl::StrCat("unknown verb ", argument,
-                              suggestion(argument, names));
+    if (names.empty() || verb.get_option_no_throw("--model"))
+      return absl::StrCat("unexpected argument ", argument,
+                          verb.get_option_no_throw("PROMPT")
+                              ? "; a prompt of several words is quoted"
+                              : "");
+    const std::string meant = suggestion(argument, names);
+    std::error_code error;
+    return absl::StrCat("unknown verb ", argument,
+                        meant.empty() &&
+                                std::filesystem::exists(argument, error)
+                            ? absl::StrCat("; a model or plan runs by ",
+                                           verb.get_name(), " run ", argument)
+                            : meant);
   }
   for (const CLI::Option *known : verb.get_options())
     for (const std::string &name : known->get_lnames())
@@ -189,7 +202,8 @@ static std::string describeParseError(const CLI::App &verb,
   if (absl::StartsWith(text, "Could not convert: ")) {
     const auto [name, value] = partsOf(" = ");
     return absl::StrCat(absl::StripPrefix(name, "Could not convert: "),
-                        ": expected a number, got ", value);
+                        ": expected a number, got ",
+                        value.empty() ? "an empty value" : value);
   }
   if (absl::StrContains(text, " not in {")) { // "--to: x not in {a,b}"
     const auto [name, rest] = partsOf(": ");
@@ -212,7 +226,7 @@ static std::string describeParseError(const CLI::App &verb,
   if (absl::StrContains(text, " excludes "))
     return absl::StrCat(partsOf(" excludes ").first, ": expected no ",
                         partsOf(" excludes ").second, " beside it");
-  return text;
+  return absl::EndsWith(text, " got ") ? text + "an empty value" : text;
 }
 
 /// `text`, which is about an option of `verb`, with the name that it has in
@@ -256,10 +270,29 @@ static std::string describeError(const CLI::App &app,
   return absl::StrCat(text, "; see ", name, " --help");
 }
 
+/// Whether an option `name`, "--system", of `app` or of a verb takes a value.
+static bool takesValue(const CLI::App &app, const std::string &name) {
+  const CLI::Option *option = app.get_option_no_throw(name);
+  return (option && option->get_items_expected_max() > 0) ||
+         std::ranges::any_of(
+             app.get_subcommands({}),
+             [&](const CLI::App *verb) { return takesValue(*verb, name); });
+}
+
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
   // Reversed, as the parser wants them.
   std::vector<std::string> arguments(std::reverse_iterator(argv + argc),
                                      std::reverse_iterator(argv + 1));
+  // The parser takes the argument behind "--system=" for its value.
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (std::string name = arguments[i];
+        absl::StartsWith(name, "--") && absl::EndsWith(name, "=")) {
+      name.pop_back();
+      if (takesValue(app, name)) {
+        arguments[i] = name;
+        arguments.insert(arguments.begin() + static_cast<ptrdiff_t>(i++), "");
+      }
+    }
   // "help run" is "run --help".
   if (!arguments.empty() && arguments.back() == "help") {
     arguments.pop_back();

@@ -54,21 +54,15 @@ absl::Status Conversation::save(const std::string &path) const {
 absl::StatusOr<Conversation> Conversation::load(const std::string &path,
                                                 const ChatFormat &format) {
   constexpr JsonLimits limits = {.maxBytes = uint64_t{32} << 20};
-  const auto read = [&]() -> absl::StatusOr<Conversation> {
-    LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
-                            MappedFile::open(path));
-    LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
-                            parseJson(path, file->text(), limits));
-    LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
-    Conversation conversation;
-    LLAMAC_ASSIGN_OR_RETURN(conversation.all,
-                            readMessages(root, file->text(), format));
-    return conversation;
-  };
-  absl::StatusOr<Conversation> conversation = read();
-  // It is no model's file.
-  return conversation.ok() ? std::move(conversation)
-                           : usageError(conversation.status().message());
+  LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<MappedFile> file,
+                          MappedFile::open(path));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonDocument document,
+                          parseJson(path, file->text(), limits));
+  LLAMAC_ASSIGN_OR_RETURN(const JsonObject root, JsonObject::root(document));
+  Conversation conversation;
+  LLAMAC_ASSIGN_OR_RETURN(conversation.all,
+                          readMessages(root, file->text(), format));
+  return conversation;
 }
 
 } // namespace llamac

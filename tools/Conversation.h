@@ -49,8 +49,8 @@ public:
   absl::Status save(const std::string &path) const;
 
   /// Reads what save() wrote, or another client of OpenAI's interface, for
-  /// `format` to write. Usage error, with the place, for those of
-  /// readMessages() and of reading the file.
+  /// `format` to write. Errors: those of readMessages(), and of reading the
+  /// file, with the place.
   static absl::StatusOr<Conversation> load(const std::string &path,
                                            const ChatFormat &format);
 

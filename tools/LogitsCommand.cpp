@@ -8,6 +8,7 @@
 
 #include "tools/LogitsCommand.h"
 
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "tools/RunCommand.h"
 
@@ -54,9 +55,10 @@ absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
     return usageError(
         absl::StrCat("--chunk: expected 0 or more, got ", options.chunk));
   if (count > model->context())
-    return usageError(absl::StrCat("context: the prompt has ", count,
-                                   " tokens, the plan was compiled for ",
-                                   model->context()));
+    return withReason(usageError(absl::StrCat(
+                          "request: expected at most ", model->context(),
+                          " tokens, the context of the plan, got ", count)),
+                      contextExceeded);
   LLAMAC_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::create(model, {.batchInvariant = options.batchInvariant}));

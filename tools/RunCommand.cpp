@@ -32,16 +32,18 @@
 
 namespace llamac {
 
-absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text) {
+absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text,
+                                                   absl::string_view name) {
   std::vector<int32_t> ids;
   for (absl::string_view part :
        absl::StrSplit(text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
     if (!absl::SimpleAtoi(part, &ids.emplace_back()) || ids.back() < 0)
       return usageError(
-          absl::StrCat("--tokens: expected ids such as 1,2,3, got ", part));
+          absl::StrCat(name, ": expected ids such as 1,2,3, got ", part));
   }
   if (ids.empty())
-    return usageError("--tokens: expected ids such as 1,2,3, got none");
+    return usageError(
+        absl::StrCat(name, ": expected ids such as 1,2,3, got none"));
   return ids;
 }
 
@@ -83,13 +85,16 @@ static void printTimes(double loadSeconds, const AnswerPart &answer,
                        std::FILE *log) {
   const AnswerEnd &end = *answer.end;
   const double first = end.firstTokenSeconds;
+  const std::string decodeRate =
+      rateText(decodeSteps(answer), decodeSeconds(end));
   absl::FPrintF(
-      log, "load %.2f s, prompt %d tokens%s%s, decode %d tokens%s, %s%s\n",
+      log, "load %.2f s, prompt %d tokens%s%s, answer %d tokens%s, %s%s\n",
       loadSeconds, end.promptTokens, rateText(end.promptTokens, first),
       first > 0
           ? absl::StrFormat(", time to first token %.2f s", loadSeconds + first)
           : "",
-      decodeSteps(answer), rateText(decodeSteps(answer), decodeSeconds(end)),
+      answer.tokens.size(),
+      decodeRate.empty() ? "" : absl::StrCat(", decode", decodeRate),
       end.reason == StopReason::Cancelled
           ? "interrupted"
           : absl::StrCat("stopped by ", stopReasonName(end.reason)),

@@ -86,9 +86,10 @@ absl::Status runCommand(const std::shared_ptr<const Model> &model,
 /// " at 12.3 tok/s"; empty where there is no rate.
 std::string rateText(int64_t count, double seconds);
 
-/// The ids of "1,2,3"; spaces separate too. Usage error for anything else, or
-/// for none.
-absl::StatusOr<std::vector<int32_t>> parseTokenIds(absl::string_view text);
+/// The ids of "1,2,3"; spaces separate too. Usage error about option `name` for
+/// anything else, or for none.
+absl::StatusOr<std::vector<int32_t>>
+parseTokenIds(absl::string_view text, absl::string_view name = "--tokens");
 
 } // namespace llamac
 

@@ -10,6 +10,7 @@
 
 #include "engine/scheduler/Scheduler.h"
 #include "runtime/base/Clock.h"
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/JsonReader.h"
 #include "runtime/io/LineFiles.h"
@@ -206,6 +207,18 @@ static absl::Status checkTogether(const BenchOptions &options, bool hasDraft) {
   return absl::OkStatus();
 }
 
+absl::Status checkFits(int64_t promptTokens, int64_t answerTokens,
+                       int64_t context) {
+  if (promptTokens <= context && answerTokens <= context - promptTokens)
+    return absl::OkStatus();
+  return withReason(usageError(absl::StrCat(
+                        "request: expected at most ", context,
+                        " tokens, the context of the plan, got a prompt "
+                        "of ",
+                        promptTokens, " and ", answerTokens, " to generate")),
+                    contextExceeded);
+}
+
 absl::Status checkServing(const BenchOptions &options, const Model &model) {
   LLAMAC_RETURN_IF_ERROR(checkTogether(options, model.draft() != nullptr));
   if (!(options.rate >= 0) || !std::isfinite(options.rate))
@@ -217,11 +230,8 @@ absl::Status checkServing(const BenchOptions &options, const Model &model) {
                 {0, options.promptTokens.front(), options.genTokens}};
   const int64_t context = model.context();
   for (const Arrival &arrival : arrivals)
-    if (arrival.promptTokens > context ||
-        arrival.genTokens - 1 > context - arrival.promptTokens)
-      return usageError(absl::StrCat(
-          "context: ", arrival.promptTokens, " and ", arrival.genTokens,
-          " tokens were asked for, the plan was compiled for ", context));
+    LLAMAC_RETURN_IF_ERROR(
+        checkFits(arrival.promptTokens, arrival.genTokens, context));
   return absl::OkStatus();
 }
 

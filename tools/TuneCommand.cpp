@@ -96,6 +96,13 @@ static absl::StatusOr<std::string> entriesText(const Model &model,
     text += entryText(program->name + "  whole step", program->tuning, tuned);
   for (const auto &kernel : plan.kernels)
     text += entryText(kernel->symbol, kernel->tuning, tuned);
+  if (std::ranges::any_of(tuned, [](const auto &each) {
+        const TuningEntry &entry = each.second;
+        return entry.runnerUpSeconds > 0 &&
+               entry.runnerUpSeconds < entry.seconds;
+      }))
+    text += "A runner-up of less time was left: the difference was within the "
+            "noise, or the whole\nstep was no faster with it.\n";
   return text;
 }
 

@@ -67,8 +67,10 @@ static bool isNameChar(char c) {
 /// behind them, the arguments of blocks and functions, are definitions.
 static std::vector<NameUse> namesIn(StringRef line) {
   std::vector<NameUse> names;
-  const size_t equals =
-      line.ltrim().starts_with("%") ? line.find(" = ") : StringRef::npos;
+  const bool hasResults =
+      line.drop_while([](char c) { return c == ' ' || c == hiddenLine; })
+          .starts_with("%");
+  const size_t equals = hasResults ? line.find(" = ") : StringRef::npos;
   for (size_t at = line.find('%'); at != StringRef::npos;
        at = line.find('%', at + 1)) {
     const StringRef name = line.substr(at + 1).take_while(isNameChar);
@@ -236,7 +238,10 @@ std::string diffSigns(StringRef before, StringRef after) {
 
 std::string diffIr(StringRef before, StringRef after) {
   constexpr size_t context = 3;
-  const std::vector<DiffLine> lines = diffLines(before, after);
+  std::vector<DiffLine> lines = diffLines(before, after);
+  std::erase_if(lines, [](const DiffLine &line) {
+    return line.text.starts_with(hiddenLine);
+  });
 
   std::string text;
   llvm::raw_string_ostream os(text);

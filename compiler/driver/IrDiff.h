@@ -15,6 +15,10 @@
 
 namespace llamac {
 
+/// Begins a line of IR that a diff follows values through, and neither shows
+/// nor counts.
+inline constexpr char hiddenLine = '\1';
+
 /// The lines that turn the printed IR `before` into `after`, as a unified diff
 /// with three lines of context and no file names; empty when there are none.
 /// Renumbered values are not a change: a line counts as kept when it is the

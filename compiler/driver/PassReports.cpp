@@ -56,8 +56,9 @@ static bool isOfLayer(Operation &op, int64_t layer) {
 }
 
 /// The ops of a layer in each function and program, under its name; numbered as
-/// in the whole module.
-static std::string printLayer(ModuleOp module, bool locations, int64_t layer) {
+/// in the whole module. `hidesOthers`: other ops are there as hidden lines.
+static std::string printLayer(ModuleOp module, bool locations, int64_t layer,
+                              bool hidesOthers) {
   std::string text;
   llvm::raw_string_ostream os(text);
   AsmState state(module, OpPrintingFlags().enableDebugInfo(locations));
@@ -68,13 +69,17 @@ static std::string printLayer(ModuleOp module, bool locations, int64_t layer) {
        << SymbolTable::getSymbolName(&function).getValue() << ", layer "
        << layer << ":\n";
     for (Block &block : function.getRegion(0))
-      for (Operation &op : block)
-        if (isOfLayer(op, layer)) {
-          std::string lines;
-          llvm::raw_string_ostream lineStream(lines);
-          op.print(lineStream, state);
-          os << "  " << absl::StrReplaceAll(lines, {{"\n", "\n  "}}) << "\n";
-        }
+      for (Operation &op : block) {
+        const bool isShown = isOfLayer(op, layer);
+        if (!isShown && !hidesOthers)
+          continue;
+        const std::string indent = isShown ? "  " : std::string(1, hiddenLine);
+        std::string lines;
+        llvm::raw_string_ostream lineStream(lines);
+        op.print(lineStream, state);
+        os << indent << absl::StrReplaceAll(lines, {{"\n", "\n" + indent}})
+           << "\n";
+      }
   }
   return text;
 }
@@ -148,9 +153,11 @@ absl::Status PassReports::checkLayer(int64_t numLayers) const {
                                  ", got ", *options.layer));
 }
 
-std::string PassReports::shown(ModuleOp module, bool locations) const {
-  return options.layer ? printLayer(module, locations, *options.layer)
-                       : printIr(module, locations);
+std::string PassReports::shown(ModuleOp module, bool locations,
+                               bool hidesOthers) const {
+  return options.layer
+             ? printLayer(module, locations, *options.layer, hidesOthers)
+             : printIr(module, locations);
 }
 
 LogicalResult PassReports::take(StringRef name, Diagnostic &diagnostic) {
@@ -228,7 +235,7 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
     printTitled("before", name, shown(module, options.printLocations));
   std::string before;
   if (options.printChanged)
-    before = shown(module, /*locations=*/false);
+    before = shown(module, /*locations=*/false, /*hidesOthers=*/true);
   ran.insert(name.str());
   const bool explains = options.explainFusion && isFusion(name);
   OpCounts ops;
@@ -245,7 +252,8 @@ LogicalResult PassReports::run(StringRef name, PassManager &pm,
     printTitled("after", name, shown(module, options.printLocations));
   if (options.printChanged)
     if (const std::string diff =
-            diffIr(before, shown(module, /*locations=*/false));
+            diffIr(before, shown(module, /*locations=*/false,
+                                 /*hidesOthers=*/true));
         !diff.empty()) {
       llvm::errs() << "--- before " << name << "\n+++ after " << name << "\n"
                    << diff;

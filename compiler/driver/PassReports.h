@@ -146,8 +146,10 @@ private:
   /// Takes a remark or a warning of the pass `name`; failure for an error.
   llvm::LogicalResult take(llvm::StringRef name, mlir::Diagnostic &diagnostic);
 
-  /// The part of the IR that is shown on stderr.
-  std::string shown(mlir::ModuleOp module, bool locations) const;
+  /// The part of the IR that is shown on stderr; `hidesOthers`: ops that are
+  /// not, as hidden lines.
+  std::string shown(mlir::ModuleOp module, bool locations,
+                    bool hidesOthers = false) const;
 
   PassReportOptions options;
   mlir::DefaultTimingManager timing;

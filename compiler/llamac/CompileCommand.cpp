@@ -63,8 +63,9 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
   };
   const OptionGroup compiling{command, headingOf(help, "Compilation")};
   keep(compiling.add("--target", options.target, "TARGET",
-                     "Device that runs the plan: cpu, cuda, or sim, which runs "
-                     "cuda's kernels on the host (default: cpu)"),
+                     "Device that runs the plan: cpu, cuda, sim, which runs "
+                     "cuda's kernels on the host, or reference, which computes "
+                     "by the formulas (default: cpu)"),
        "target")
       ->transform(knownValues("cpu, cuda, sim, reference"));
   keep(compiling.add("--gpu", options.gpu, "GPU",
@@ -160,13 +161,11 @@ void CompileFlags::addTo(CLI::App &command, Help help) {
                      "Optimising passes to leave out, comma separated"),
        "skip")
       ->delimiter(',');
-  keep(compiling.add("--override-kernel", overrides, "NAME=FILE.cu",
-                     "Replace kernel NAME by a file of --emit-source that was "
-                     "edited, after checking it against the reference; may be "
-                     "given more than once"),
-       "override")
-      ->type_size(1)
-      ->allow_extra_args(false);
+  keep(compiling.addRepeated(
+           "--override-kernel", overrides, "NAME=FILE.cu",
+           "Replace kernel NAME by a file of --emit-source that was "
+           "edited, after checking it against the reference"),
+       "override");
 }
 
 void CompileFlags::addGpuIndexTo(CLI::App &command, Help help) {

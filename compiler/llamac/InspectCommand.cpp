@@ -189,8 +189,9 @@ static void printFields(const char *title, const Json &fields) {
     width = std::max(width, key.size());
   std::printf("%s\n", title);
   for (const auto &[key, value] : fields.items())
-    std::printf("  %-*s %s\n", static_cast<int>(width), key.c_str(),
-                cellText(value).c_str());
+    if (const std::string text = cellText(value); !text.empty())
+      std::printf("  %-*s %s\n", static_cast<int>(width), key.c_str(),
+                  text.c_str());
 }
 
 /// Rows of objects with equal keys, in columns.

@@ -18,6 +18,7 @@
 #include "compiler/llamac/Commands.h"
 #include "compiler/trial/KernelVariants.h"
 #include "engine/step/Model.h"
+#include "runtime/base/FieldError.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/DiskCache.h"
@@ -90,6 +91,17 @@ LoadedModel ModelCommand::load() const {
   }
 }
 
+/// `status`, with the option that makes the context of `model` longer where
+/// that is what was wrong.
+static absl::Status withContextOption(const absl::Status &status,
+                                      const std::string &model) {
+  return reasonOf(status) == contextExceeded && !namesPlan(model)
+             ? remade(status, status.code(),
+                      absl::StrCat(status.message(),
+                                   "; -c N compiles a longer context"))
+             : status;
+}
+
 /// Adds the verb `name` with the model as its first argument, then its own
 /// options, by `addOptions`, then those that such verbs have in common. `run`
 /// takes the ModelCommand and the verb's options.
@@ -118,7 +130,9 @@ addModelVerb(CLI::App &app, absl::Status &status, const char *name,
   command->compile.addTo(*verb);
   verb->footer("Examples:\n" + examples + command->compile.footer());
   verb->callback([command, run, &status] {
-    status = run(static_cast<ModelCommand &>(*command), command->options);
+    status = withContextOption(
+        run(static_cast<ModelCommand &>(*command), command->options),
+        command->model);
   });
 }
 

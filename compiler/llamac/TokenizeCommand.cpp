@@ -13,11 +13,10 @@
 #include "runtime/plan/PlanReader.h"
 #include "text/tokenizer/Tokenizer.h"
 #include "tools/AnswerOptions.h"
+#include "tools/RunCommand.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 
 #include <cstdio>
 #include <optional>
@@ -63,16 +62,9 @@ struct TokenizeCommand {
   }
 
   absl::Status printText(const Tokenizer &tokenizer) const {
-    std::vector<int32_t> parsed;
-    for (absl::string_view word :
-         absl::StrSplit(*text, absl::ByAnyChar(", \t\n"), absl::SkipEmpty())) {
-      int32_t id = 0;
-      if (!absl::SimpleAtoi(word, &id))
-        return usageError(
-            absl::StrCat("--decode: expected token ids, got \"", word, "\""));
-      parsed.push_back(id);
-    }
-    LLAMAC_ASSIGN_OR_RETURN(std::string decoded, tokenizer.decode(parsed));
+    LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                            parseTokenIds(*text, "--decode"));
+    LLAMAC_ASSIGN_OR_RETURN(std::string decoded, tokenizer.decode(ids));
     std::fwrite(decoded.data(), 1, decoded.size(), stdout);
     std::fputc('\n', stdout);
     return absl::OkStatus();

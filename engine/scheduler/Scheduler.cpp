@@ -176,7 +176,7 @@ absl::Status Scheduler::prepare(Request &request) const {
             request.options.maxTokens < 0
                 ? "an answer"
                 : absl::StrCat(asked, " to generate (max_tokens)"))),
-        "context_length_exceeded");
+        contextExceeded);
   return absl::OkStatus();
 }
 

@@ -11,9 +11,9 @@
 docs/python.md of the project has more.
 """
 
-import importlib.util
+from importlib.util import find_spec as _find_spec
 
-if importlib.util.find_spec("llamac._native") is None:
+if _find_spec("llamac._native") is None:
     raise ImportError(
         "llamac: expected an installed package, got the folder of its source, without the compiled part; "
         "pip install the wheel that scripts/package.sh makes, or the clone: pip install ."

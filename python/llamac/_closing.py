@@ -5,12 +5,21 @@
 
 import inspect
 from types import TracebackType
-from typing import Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from llamac._arguments import checked
 
 
-class Closing:
+class _Native(Protocol):
+    def closed(self) -> bool: ...
+
+
+_Handle = TypeVar("_Handle", bound=_Native)
+
+
+class Closing(Generic[_Handle]):
+    _native: _Handle
+
     def __init_subclass__(cls) -> None:
         """Makes what callers do wrong with the package's own methods an Error."""
         if not cls.__module__.startswith("llamac."):
@@ -25,6 +34,16 @@ class Closing:
 
     def close(self) -> None:
         raise NotImplementedError
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called; nothing else can be asked of it then."""
+        return self._native.closed()
+
+    def _described(self, about: str) -> str:
+        """For repr(): the kind of object, `about`, and whether it is closed."""
+        package = type(self).__module__.partition(".")[0]
+        return f"<{package}.{type(self).__name__} {about}{', closed' if self.closed else ''}>"
 
     def __enter__(self) -> Self:
         return self

@@ -65,6 +65,8 @@ def _run(*args: str) -> str:
     line = (log.strip().splitlines() or ["compiler: failed without a word"])[-1]
     line = line.removeprefix("llamac: error: ").removesuffix("; see llamac compile --help")
     line = re.sub("(^|unknown option |did you mean )--([a-z-]+)", _as_keyword, line)
+    if line.startswith("unknown option") and "did you mean" not in line:
+        line += "; llamac compile --help lists them"
     known = process.returncode in Code.__members__.values()
     raise error_of(process.returncode if known else Code.INTERNAL, line)
 

@@ -45,7 +45,7 @@ class Counts:
     accepted_tokens: int
 
 
-class Answer(Closing):
+class Answer(Closing[_native.Answer]):
     """The answers to one request, as parts that are taken one by one: by `for`,
     by `async for`, or all at once by text(), result() or `await`. One thread or
     task at a time takes them. An answer that is dropped is cancelled."""
@@ -180,9 +180,8 @@ class Answer(Closing):
     def __repr__(self) -> str:
         """Counts what was taken; takes nothing."""
         count, tokens = len(self._ends), sum(map(len, self._tokens))
-        whole = sum(end is not None for end in self._ends)
-        ended = f"{whole} of {count} ended" if count > 1 else "ended" if whole else "running"
-        return f"<llamac.Answer, {ended}, {tokens} token{'' if tokens == 1 else 's'} taken>"
+        ends = sum(end is not None for end in self._ends)
+        return self._described(f"of which {tokens} tokens and {ends} of {count} ends are taken")
 
     async def __aenter__(self) -> Self:
         return self
@@ -193,11 +192,12 @@ class Answer(Closing):
         self.close()
 
 
-class Engine(Closing):
+class Engine(Closing[_native.Engine]):
     """Runs the requests of any thread and event loop, many at once, on a thread
     of its own."""
 
     def __init__(self, model: Model, **options: Unpack[EngineOptions]) -> None:
+        """Starts it. help(llamac.EngineOptions) has the options."""
         if not isinstance(model, Model):
             raise wrong("model", "a llamac.Model", model)
         self.model = model
@@ -246,4 +246,4 @@ class Engine(Closing):
         self._native.close()
 
     def __repr__(self) -> str:
-        return f"<llamac.Engine of {self.model.name} on {self.model.device}>"
+        return self._described(f"of {self.model.name} on {self.model.device}")

@@ -38,6 +38,9 @@ class Error(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __repr__(self) -> str:
+        return f"llamac.{type(self).__name__}(Code.{self.code.name}, {self.message!r})"
+
 
 class UsageError(Error, ValueError):
     """An error of Code.USAGE: an argument or option that its text names, a number

@@ -26,7 +26,7 @@ def _is_plan(path: str) -> bool:
     return not path.endswith((".gguf", ".json")) and os.path.isfile(path)
 
 
-class Model(Closing):
+class Model(Closing[_native.Model]):
     """A plan, loaded: weights, kernels, device and tokenizer. Any number of
     threads and engines may use it."""
 
@@ -111,10 +111,10 @@ class Model(Closing):
         self._native.close()
 
     def __repr__(self) -> str:
-        return f"<llamac.Model {self.name} on {self.device}>"
+        return self._described(f"{self.name} on {self.device}")
 
 
-class Sequence(Closing):
+class Sequence(Closing[_native.Sequence]):
     """Tokens with their KV cache. A model has as many at a time as it was loaded
     for, beside those of engines; their steps take turns."""
 
@@ -145,6 +145,9 @@ class Sequence(Closing):
 
     def __bool__(self) -> bool:
         return True
+
+    def __repr__(self) -> str:
+        return self._described("without tokens" if self.closed else f"of {len(self)} tokens")
 
     def close(self) -> None:
         self._native.close()

@@ -92,6 +92,8 @@ public:
     }
   }
 
+  bool closed() const { return !isOpen; }
+
   /// The handle; a usage error of one that is closed.
   T *get() const {
     if (!isOpen)
@@ -589,6 +591,7 @@ NB_MODULE(_native, module) {
       "scope"_a, "options"_a, "Raises what is wrong with options of a scope.");
   module.def("shown", &shown, "value"_a.none(), "A value as messages have it.");
   nb::class_<Model>(module, "Model")
+      .def("closed", &Model::closed)
       .def(nb::init<const std::string &, const Values &>(), "path"_a,
            "options"_a)
       .def("describe", &Model::describe)
@@ -597,12 +600,14 @@ NB_MODULE(_native, module) {
       .def("token", &Model::token, "id"_a)
       .def("close", &Model::close);
   nb::class_<Answer>(module, "Answer")
+      .def("closed", &Answer::closed)
       .def("next", &Answer::next, "seconds"_a)
       .def("done", &Answer::done)
       .def("cancel", &Answer::cancel)
       .def("number", &Answer::number)
       .def("close", &Answer::close);
   nb::class_<Engine>(module, "Engine")
+      .def("closed", &Engine::closed)
       .def(nb::init<const Model &, const Values &>(), "model"_a, "options"_a)
       .def("submit", &Engine::submit, "tokens"_a, "options"_a)
       .def("submit_text", &Engine::submitText, "text"_a, "options"_a)
@@ -616,6 +621,7 @@ NB_MODULE(_native, module) {
       .def("descriptor", &Queue::descriptor)
       .def("close", &Queue::close);
   nb::class_<Sequence>(module, "Sequence")
+      .def("closed", &Sequence::closed)
       .def(nb::init<const Model &>(), "model"_a)
       .def("step", &Sequence::step, "tokens"_a, "rows"_a)
       .def("truncate", &Sequence::truncate, "length"_a)

@@ -41,6 +41,10 @@ std::string fieldOf(const absl::Status &status);
 /// its kind, such as OpenAI's "model_not_found".
 absl::Status withReason(absl::Status status, absl::string_view reason);
 
+/// The reason of a request of more tokens than there is room for, by OpenAI's
+/// name.
+inline constexpr absl::string_view contextExceeded = "context_length_exceeded";
+
 /// The reason that withReason() gave `status`; empty where it has none.
 std::string reasonOf(const absl::Status &status);
 

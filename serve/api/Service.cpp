@@ -204,14 +204,17 @@ std::optional<HttpAnswer> Service::refuse(const HttpRequest &head,
   if (!(route && route->isOpen) && !hasKey(head))
     return errorAnswer(401, "key: expected one that the server knows, as "
                             "Authorization: Bearer KEY or X-Api-Key: KEY");
-  if (!route)
+  if (!route) {
+    const auto name = [](std::string *out, const Route &one) {
+      const bool isFolder =
+          one.path != absl::string_view("/") && absl::EndsWith(one.path, "/");
+      absl::StrAppend(out, one.path, isFolder ? "NAME" : "");
+    };
     return errorAnswer(
         404, absl::StrCat("path: expected one of ",
-                          absl::StrJoin(routes(), ", ",
-                                        [](std::string *out, const Route &one) {
-                                          absl::StrAppend(out, one.path);
-                                        }),
-                          "; got ", rawPathOf(targetOf(head)).substr(0, 200)));
+                          absl::StrJoin(routes(), ", ", name), "; got ",
+                          rawPathOf(targetOf(head)).substr(0, 200)));
+  }
   const bool isRead = route->method == verb::get;
   if (head.method() != route->method &&
       !(isRead && head.method() == verb::head)) {

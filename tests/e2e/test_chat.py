@@ -258,12 +258,13 @@ class Pipes(ChatCase):
         wrong = self.path("wrong.json")
         with open(wrong, "w") as f:
             f.write('{"messages": 5}')
-        for options, text in (
-            (("--load", wrong), "messages: expected"),
-            (("--regex", "("), "regex"),
-            (("--target", "reference"), "expected"),
+        for options, code, text in (
+            (("--load", wrong), support.BAD_FILE, "messages: expected"),
+            (("--load", self.path("none.json")), support.BAD_FILE, "none.json: cannot be opened"),
+            (("--regex", "("), support.USAGE, "regex"),
+            (("--target", "reference"), support.USAGE, "expected"),
         ):
-            result = self.llamac("chat", MODEL if "--target" in options else self.plan, *options, expect=support.USAGE)
+            result = self.llamac("chat", MODEL if "--target" in options else self.plan, *options, expect=code)
             self.assertIn(text, result.stderr)
             self.assertEqual(result.stdout, "")
 
@@ -428,7 +429,7 @@ class Terminal(ChatCase):
         self.spawn(support.LLAMAC, "run", self.plan, "Count to a million.", "-n", "-1", "--ignore-eos")
         self.wait("leaves it out", pause=1.5)
         os.write(self.terminal, b"\x03")
-        self.assertRegex(self.wait("interrupted"), r"load [\d.]+ s, prompt .* tokens at [\d.]+ tok/s, interrupted")
+        self.assertRegex(self.wait("interrupted"), r"load [\d.]+ s, prompt .* answer \d+ tokens, decode at [\d.]+ tok/s, interrupted")
         self.check_end(-signal.SIGINT)
 
     def test_two_ctrl_c_with_nothing_typed_end(self):

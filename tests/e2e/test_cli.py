@@ -141,6 +141,17 @@ class Usage(support.TestCase):
         self.assertRegex(result.stderr, r"\b16\b")
         result = support.run([LLAMAC_RUN, plan, *prompt])
         self.assertEqual(result.returncode, USAGE, result.stderr)
+        for verb in (("run", *prompt), ("bench", "--prompt-tokens", "23", "--gen-tokens", "1")):
+            said = self.llamac(verb[0], self.model, "-c", "16", *verb[1:], expect=USAGE).stderr
+            self.assertRegex(said, r"at most 16 tokens, .*a prompt of 23 .*; -c N compiles a longer context$")
+
+    def test_a_grammar_is_checked_before_a_model_is_loaded(self):
+        schema = self.path("schema.json")
+        with open(schema, "w") as file:
+            file.write('{"type": "nothing"}')
+        for option, code in ((("--regex", "("), USAGE), (("--json-schema", schema), support.BAD_FILE)):
+            said = self.llamac("run", self.path("none.gguf"), "hi", *option, expect=code).stderr
+            self.assertRegex(said, "regex: |schema.json: JSON schema: ")
 
     def test_text_without_a_tokenizer(self):
         result = support.run([LLAMAC, "run", self.model, "-p", "hello"], cache=self.cache)
@@ -194,6 +205,37 @@ class Words(support.TestCase):
                 lines = self.llamac(*args, expect=USAGE).stderr.splitlines()
                 self.assertEqual(len(lines), 1)
                 self.assertIn(expected, lines[0])
+
+    def test_an_option_of_several_values_takes_one_each_time(self):
+        values = {"TEXT": "x", "N": "1", "ID": "3", "ID=VALUE": "3=1", "PASSES": "cse", "NAME=FILE.cu": "k=k.cu"}
+        tried = set()
+        for verb in (*self.VERBS, "serve"):
+            for option in re.split(r"\n  (?=-)", self.llamac(verb, "--help").stdout)[1:]:
+                if not re.search(r"comma\s+separated|more\s+than\s+once", option):
+                    continue
+                name, kind = re.match(r"(?:-\w, )?(--[\w-]+)[^A-Z\n]* ([A-Z]\S*)", option).groups()
+                tried.add(name)
+                with self.subTest(f"{verb} {name}"):
+                    args = (verb, name, values.get(kind, "1"), self.path("none.gguf"))
+                    said = support.run([LLAMAC, *args], cache=self.cache).stderr
+                    self.assertIn("error: ", said)
+                    self.assertNotIn("expected MODEL", said)
+        self.assertLessEqual({"--stop", "--logit-bias", "--print-after", "--skip-pass", "--batch", "--cors", "--override-kernel"}, tried)
+        # No text is a list, and the one behind it is the prompt.
+        said = self.llamac("run", self.path("none.gguf"), "--stop", "[a]", "-n", "5", "--stop", "x", "hi", "more", expect=USAGE).stderr
+        self.assertIn("unexpected argument more; a prompt of several words is quoted", said)
+
+    def test_an_empty_value_is_one(self):
+        said = self.llamac("run", self.path("none.gguf"), "--system=", "-n", "5", "hi", "more", expect=USAGE).stderr
+        self.assertIn("unexpected argument more;", said)
+        for option in ("--stop=", "--max-tokens="):
+            said = support.run([LLAMAC, "run", self.path("none.gguf"), option, "-n", "5", "hi"], cache=self.cache).stderr
+            self.assertNotIn("unexpected", said)
+        self.assertIn("expected -1 to 1048576, got an empty value;", said)
+
+    def test_what_is_no_verb_but_a_model_runs_by_run(self):
+        said = self.llamac(__file__, "hi", expect=USAGE).stderr
+        self.assertIn(f"unknown verb {__file__}; a model or plan runs by llamac run {__file__};", said)
 
     def test_help_has_a_verbs_own_flags_and_fits_a_terminal(self):
         main = self.llamac("--help").stdout
@@ -359,7 +401,7 @@ class Prompts(SmallModel):
 
     def test_no_token_has_no_rate(self):
         said = self.llamac("run", self.plan, "abc", "-n", 0).stderr
-        self.assertRegex(said, r"load [\d.]+ s, prompt \d+ tokens, decode 0 tokens, stopped by length\n$")
+        self.assertRegex(said, r"load [\d.]+ s, prompt \d+ tokens, answer 0 tokens, stopped by length\n$")
 
     def test_more_threads_than_processors_are_a_warning(self):
         processors = len(os.sched_getaffinity(0))

@@ -563,7 +563,7 @@ class Bench(GenerateCase):
             (("--batch-invariant",), "--batch-invariant: expected it with"),
             (("--requests", 2, "--kernels"), "--kernels: expected it without"),
             (("--requests", 2, "--long-prompt", 5), "--long-prompt: expected it without"),
-            (("--requests", 2, "--prompt-tokens", self.CONTEXT + 1), f"compiled for {self.CONTEXT}"),
+            (("--requests", 2, "--prompt-tokens", self.CONTEXT + 1), f"at most {self.CONTEXT} tokens"),
             (("--requests", 2, "--rate", -1), "--rate: expected requests a second"),
         ]:
             result = self.llamac("bench", self.plan, *flags, expect=USAGE)

@@ -9,6 +9,7 @@ same messages, tools and formats, and its errors.
 
 import asyncio
 import json
+import pickle
 import re
 import unittest
 
@@ -341,7 +342,26 @@ class Arguments(PackageTest):
         self.assertEqual(repr(self.engine), "<llamac.Engine of smollm2 on cpu, 2 threads>")
         plan = llamac.compile(MODEL, self.path("own.plan"), ctx_size=64)
         with llamac.Model.load(plan) as model:
-            self.assertRegex(repr(model), r"^<llamac\.Model own on cpu")
+            self.assertRegex(repr(model), r"^<llamac\.Model own on cpu, .*s>$")
+            self.assertFalse(model.closed)
+            with llamac.Engine(model) as engine, model.sequence() as sequence:
+                sequence.step([5, 6])
+                self.assertEqual(repr(sequence), "<llamac.Sequence of 2 tokens>")
+                answer = engine.submit([5])
+                answer.close()
+        for handle in (model, engine, sequence, answer):
+            self.assertTrue(handle.closed)
+            self.assertRegex(repr(handle), f"^<llamac.{type(handle).__name__} .*, closed>$")
+
+    def test_a_repr_of_an_error_names_its_code(self):
+        with self.assertRaises(llamac.Error) as raised:
+            self.engine.submit("a", max_tokens=-5)
+        self.assertRegex(repr(raised.exception), r"^llamac\.UsageError\(Code\.USAGE, 'max_tokens: ")
+        self.assertEqual(repr(pickle.loads(pickle.dumps(raised.exception))), repr(raised.exception))
+
+    def test_the_package_has_its_own_names_alone(self):
+        names = {name for name in vars(llamac) if not name.startswith("_")}
+        self.assertEqual(names, set(llamac.__all__))
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ class Models(PackageTest):
 
     def test_errors_of_the_compiler_have_its_code_and_line(self):
         self.assert_error(Code.BAD_FILE, "no-such", llamac.compile, "/no-such", self.path("a.plan"))
-        self.assert_error(Code.USAGE, "unknown option colour", llamac.compile, MODEL, self.path("a.plan"), colour="red")
+        self.assert_error(Code.USAGE, "unknown option colour; llamac compile --help lists them", llamac.compile, MODEL, self.path("a.plan"), colour="red")
         self.assert_error(Code.USAGE, "ctx_size: expected 1 to", llamac.Model.load, MODEL, compile={"ctx_size": 0})
         broken = self.path("broken.gguf")
         with open(broken, "wb") as file:
@@ -464,13 +464,13 @@ class Faults(PackageTest):
 
     def test_an_answer_shows_how_far_it_came(self):
         answer = self.engine.submit(PROMPT, max_tokens=2)
-        self.assertEqual(repr(answer), "<llamac.Answer, running, 0 tokens taken>")
+        self.assertEqual(repr(answer), "<llamac.Answer of which 0 tokens and 0 of 1 ends are taken>")
         answer.result()
-        self.assertEqual(repr(answer), "<llamac.Answer, ended, 2 tokens taken>")
+        self.assertEqual(repr(answer), "<llamac.Answer of which 2 tokens and 1 of 1 ends are taken>")
         answers = self.engine.submit(PROMPT, max_tokens=1, n=2)
-        self.assertEqual(repr(answers), "<llamac.Answer, 0 of 2 ended, 0 tokens taken>")
+        self.assertEqual(repr(answers), "<llamac.Answer of which 0 tokens and 0 of 2 ends are taken>")
         answers.results()
-        self.assertEqual(repr(answers), "<llamac.Answer, 2 of 2 ended, 2 tokens taken>")
+        self.assertEqual(repr(answers), "<llamac.Answer of which 2 tokens and 2 of 2 ends are taken>")
 
     def test_an_engine_that_is_closed_ends_its_requests(self):
         answers = [self.engine.submit(PROMPT, **self.LONG) for _ in range(20)]

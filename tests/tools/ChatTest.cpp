@@ -35,6 +35,11 @@ void expectUsage(const absl::Status &status, const char *message) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
+void expectBadFile(const absl::Status &status, const char *message) {
+  EXPECT_EQ(exitCode(status), ExitCode::BadFile);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
 //===----------------------------------------------------------------------===//
 // Conversations
 //===----------------------------------------------------------------------===//
@@ -114,8 +119,8 @@ TEST_F(ConversationTest, RefusesWhatIsNone) {
         std::pair(R"({"messages": [{"content": "a"}]})", "role: expected one"),
         std::pair(R"({"messages": [{"role": "user", "content": "a", "x": 1}]})",
                   "x: expected one of role, content")})
-    expectUsage(load(write(text)).status(), message);
-  expectUsage(load("/nowhere.json").status(), "/nowhere.json");
+    expectBadFile(load(write(text)).status(), message);
+  expectBadFile(load("/nowhere.json").status(), "/nowhere.json");
 }
 
 TEST_F(ConversationTest, IsReadAsTheServerReadsIt) {

@@ -384,7 +384,7 @@ TEST_F(CommandsTest, BenchRefusesWhatThePlanDoesNotHold) {
     const char *message;
   } cases[] = {
       {{.promptTokens = {20}, .genTokens = 11},
-       "20 and 11 tokens were asked for, the plan was compiled for 30"},
+       "at most 30 tokens, the context of the plan, got a prompt of 20 and 11"},
       {{.promptTokens = {4, 0}, .genTokens = 1}, "--prompt-tokens: expected"},
       {{.promptTokens = {1}, .genTokens = 0}, "--gen-tokens: expected"},
       {{.promptTokens = {1}, .genTokens = 1, .repeat = 0},

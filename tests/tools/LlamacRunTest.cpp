@@ -88,6 +88,8 @@ TEST_F(LlamacRunTest, HelpAndVersionEndWell) {
 TEST_F(LlamacRunTest, WrongUsageEndsWith2) {
   const std::string run = plan.path() + " --tokens 5 ";
   expectError("", 2, "PLAN");
+  expectError("inspect " + plan.path(), 2,
+              "inspect: expected a plan or one of chat, bench, ");
   expectError(plan.path(), 2, "-p TEXT or --tokens");
   expectError(run + "-p text", 2, "-p: expected no --tokens beside it");
   expectError(run + "--frobnicate", 2, "--frobnicate");

@@ -149,6 +149,16 @@ static absl::StatusOr<GrammarSource> translate(const GrammarSource &source,
   return internalError("unknown kind of grammar");
 }
 
+absl::Status checkGrammar(const GrammarSource &source,
+                          const GrammarLimits &limits) {
+  GrammarWork work(limits.compileSeconds, limits.compileBytes);
+  const auto translated =
+      withoutExceptions([&] { return translate(source, work); });
+  return translated.ok()
+             ? absl::OkStatus()
+             : withContext(translated.status(), nameOf(source.kind));
+}
+
 absl::StatusOr<std::shared_ptr<const Grammar>>
 GrammarCompiler::compileNew(const GrammarSource &source, GrammarWork &work) {
   if (!worker) {

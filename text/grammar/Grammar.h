@@ -95,6 +95,11 @@ struct GrammarLimits {
   double answerSeconds = 1, tokenSeconds = 5e-3;
 };
 
+/// Error of compiling `source` that no vocabulary is needed for: syntax of
+/// schemas and regexes, what they ask for that is not supported, and size.
+absl::Status checkGrammar(const GrammarSource &source,
+                          const GrammarLimits &limits = {});
+
 /// Compiles grammars for one vocabulary and keeps those used last. Threads may
 /// share one.
 class GrammarCompiler {

@@ -15,8 +15,11 @@
 #include "text/request/ChatMessages.h"
 #include "text/request/RequestOptions.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 #include <algorithm>
 #include <iterator>
@@ -235,6 +238,16 @@ static absl::Status readResponseFormat(const Member &member, Request &request) {
 /// OpenAI's name of what is several options here.
 static constexpr absl::string_view responseFormat = "response_format";
 
+/// Whether the command line has `option` by the name of field `name`:
+/// --repeat-penalty is the option's repeat_penalty there.
+static bool isFlagOf(const NamedOption<Request> &option,
+                     absl::string_view name) {
+  const absl::string_view flags = option.flag;
+  return absl::c_linear_search(
+      absl::StrSplit(flags.substr(0, flags.find(' ')), ','),
+      absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}})));
+}
+
 /// The error for a field that is neither one of a request nor of `others`.
 static absl::Status unknownField(const JsonObject &object,
                                  absl::string_view name,
@@ -244,8 +257,14 @@ static absl::Status unknownField(const JsonObject &object,
     known.emplace_back(option.name);
   for (const absl::string_view other : others)
     known.emplace_back(other);
-  return object.fail(name.substr(0, 80), "a field of a request",
-                     absl::StrCat("an unknown one", suggestion(name, known)));
+  const absl::Span<const NamedOption<Request>> options = requestOptions();
+  const auto *const meant = absl::c_find_if(
+      options, [&](const auto &option) { return isFlagOf(option, name); });
+  return object.fail(
+      name.substr(0, 80), "a field of a request",
+      absl::StrCat(
+          "an unknown one",
+          suggestion(meant == options.end() ? name : meant->name, known)));
 }
 
 absl::Status readRequestFields(const JsonObject &object, absl::string_view text,

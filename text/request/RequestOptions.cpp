@@ -76,7 +76,8 @@ static constexpr NamedOption<Request> options[] = {
     row("repetition_penalty", ofSampling<&SamplingOptions::repetitionPenalty>,
         "divide positive logits of tokens in the prompt and the answer by X, "
         "and multiply negative ones by it",
-        {.least = 0.01, .most = 100}, "--repeat-penalty X"),
+        {.least = 0.01, .most = 100},
+        "--repeat-penalty,--repetition-penalty X"),
     row("frequency_penalty", ofSampling<&SamplingOptions::frequencyPenalty>,
         "subtract X from a token's logit for each time that the token is in "
         "the answer",

@@ -41,6 +41,16 @@ TEST(IrDiff, ValuesWithOtherNumbersAreNoChange) {
             " %2 = c %1, %0\n");
 }
 
+TEST(IrDiff, HiddenLinesSayWhichValuesAreTheSame) {
+  const std::string hidden(1, hiddenLine);
+  EXPECT_EQ(diffIr(hidden + "%0 = dead\n" + hidden + "%1 = a\n%2 = b %1\n" +
+                       "%3 = c %2\n",
+                   hidden + "%0 = a\n%1 = b %0\n"),
+            "@@ -1,2 +1,1 @@\n"
+            " %1 = b %0\n"
+            "-%3 = c %2\n");
+}
+
 TEST(IrDiff, AnotherOperandIsAChange) {
   EXPECT_EQ(diffIr("%0 = a\n%1 = a\n%2 = b %0, %1\n",
                    "%0 = a\n%1 = a\n%2 = b %1, %0\n"),
