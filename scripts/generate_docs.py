@@ -134,7 +134,7 @@ def default_of(option):
 
 def options_page(scopes):
     lines = ["# Options", "", "The libraries in C and Python set these by name; files of requests and servers have",
-             "those of a request, as OpenAI's interface or vLLM's calls them."]  # fmt: skip
+             "those of a request, by the names of OpenAI's interface or vLLM's where these have one."]  # fmt: skip
     for scope, options in scopes.items():
         lines += ["", f"## {scope}", "", "| option | meaning | range | default |", "|---|---|---|---|"]
         for option in options:
@@ -169,7 +169,8 @@ def page_options(scopes):
     lines = ["// Written by scripts/generate_docs.py: the numbers that are options of a request.", "const OPTIONS = {"]
     for option in scopes["Request"]:
         if option.kind in NUMBERS:
-            limits = {"min": option.least, "max": option.most}
+            least = "above" if "above" in option.text("range") else "min"
+            limits = {least: option.least, "max": option.most}
             field = {key: int(limit) if limit == int(limit) else limit
                      for key, limit in limits.items() if math.isfinite(limit)}  # fmt: skip
             field |= {"step": NUMBERS[option.kind], "hint": option.text("help")}

@@ -9,6 +9,7 @@
 #include "tools/BenchCommand.h"
 
 #include "engine/tuner/ModelRun.h"
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "runtime/tuned/Trials.h"
@@ -207,8 +208,9 @@ static void print(const Comparison &measured, const BenchOptions &options,
                     {"tuned_s", trials->secondsOf(tuned)},
                     {"untuned_s", trials->secondsOf(untuned)}};
     if (!options.json)
-      absl::FPrintF(out, "%-8s %8.3f x as compiled, +- %.3f  (%d turns)\n",
-                    name, speed.median, speed.noise, speed.rounds);
+      absl::FPrintF(out, "%-8s %8.3f x as compiled, +- %.3f  (%s)\n", name,
+                    speed.median, speed.noise,
+                    formatCount(static_cast<int64_t>(speed.rounds), "turn"));
   }
   if (options.json)
     absl::FPrintF(out, "%s\n", report.dump());
@@ -265,7 +267,9 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
       const std::vector<int32_t> tokens = spreadTokens(
           promptTokens + options.genTokens, model->config().vocabSize);
       Profile prefill = none, decode = none;
-      for (int64_t round = -options.warmUps; round < options.repeat; ++round) {
+      // The first launches wait for pages and threads.
+      const int64_t warmUps = std::max<int64_t>(options.warmUps, 1);
+      for (int64_t round = -warmUps; round < options.repeat; ++round) {
         if (round == 0)
           prefill = decode = none;
         ModelRun run(*engine, batch);
@@ -281,9 +285,9 @@ static absl::Status benchKernels(const std::shared_ptr<const Model> &model,
           absl::StrFormat("prefill of %d x %d tokens", batch, promptTokens),
           limits, options, out);
       printKernels(decode,
-                   absl::StrFormat("%d steps of %d sequence%s after %d tokens",
-                                   options.genTokens, batch,
-                                   batch == 1 ? "" : "s", promptTokens),
+                   absl::StrCat(formatCount(options.genTokens, "step"), " of ",
+                                formatCount(batch, "sequence"), " after ",
+                                formatCount(promptTokens, "token")),
                    limits, options, out);
     }
   return absl::OkStatus();

@@ -61,7 +61,8 @@ static absl::Status listCaches() {
 }
 
 static absl::Status clearCaches() {
-  uint64_t count = 0, bytes = 0;
+  int64_t count = 0;
+  uint64_t bytes = 0;
   for (const CacheKind kind : cacheKinds)
     for (const CacheFile &file : DiskCache(kind).files()) {
       std::error_code error;
@@ -72,15 +73,25 @@ static absl::Status clearCaches() {
       count += removed;
       bytes += removed ? file.bytes : 0;
     }
-  absl::PrintF("removed %d files, %s\n", count, formatBytes(bytes));
+  absl::PrintF("removed %s, %s\n", formatCount(count, "file"),
+               formatBytes(bytes));
   return absl::OkStatus();
 }
 
 /// Prints the limit, after it became `size` unless that is empty.
 static absl::Status limitCaches(const std::string &size) {
-  if (!size.empty())
-    LLAMAC_RETURN_IF_ERROR(keepCacheLimit(size));
-  absl::PrintF("%s\n", describe(cacheLimit()));
+  Evicted evicted;
+  if (!size.empty()) {
+    LLAMAC_ASSIGN_OR_RETURN(evicted, keepCacheLimit(size));
+  }
+  std::string text = describe(cacheLimit());
+  if (evicted.files > 0)
+    absl::StrAppend(&text, "; removed ", formatCount(evicted.files, "file"),
+                    ", ", formatBytes(evicted.bytes));
+  if (evicted.leftBytes > cacheLimit().bytes)
+    absl::StrAppend(&text, "; the file used last stays, ",
+                    formatBytes(evicted.leftBytes));
+  absl::PrintF("%s\n", text);
   return absl::OkStatus();
 }
 

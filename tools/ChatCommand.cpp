@@ -307,9 +307,10 @@ void Chat::sayHowItEnded(StopReason reason) const {
                      "; /set max_tokens N allows more"));
     break;
   case StopReason::Context:
-    say(absl::StrCat("cut: the context is full, ", last->promptTokens, " + ",
-                     last->answerTokens, " of ", scheduler->mostTokens(),
-                     " tokens; /clear begins a new conversation"));
+    say(absl::StrCat("cut: the context of ", scheduler->mostTokens(),
+                     " tokens is full, with ", last->promptTokens,
+                     " of the conversation and ", last->answerTokens,
+                     " of the answer; /clear begins a new conversation"));
     break;
   case StopReason::Deadline:
     say("cut by time_limit");
@@ -457,9 +458,10 @@ absl::Status Chat::stats(const std::string &) {
     absl::StrAppend(&line, "; seed ", last->seed);
   line += draftsText(last->draftTokens, last->acceptedTokens);
   say(line);
+  // The last token of an answer that fills it was not run.
+  const int64_t most = scheduler->mostTokens();
   absl::FPrintF(log, "context %d of %d tokens\n",
-                last->promptTokens + last->answerTokens,
-                scheduler->mostTokens());
+                std::min(last->promptTokens + last->answerTokens, most), most);
   return absl::OkStatus();
 }
 

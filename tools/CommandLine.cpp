@@ -71,6 +71,20 @@ static void addParallel(const OptionGroup &group, int64_t &parallel,
       ->check(wholeNumber(1, mostTokens));
 }
 
+CLI::Validator outputFile() {
+  return {
+      [](const std::string &text) -> std::string {
+        if (text == "-")
+          return "expected a file, got -; /dev/stdout is stdout";
+        const auto folder = std::filesystem::path(text).parent_path();
+        std::error_code error;
+        return folder.empty() || std::filesystem::is_directory(folder, error)
+                   ? ""
+                   : "expected a file in a folder that is there, got " + text;
+      },
+      ""};
+}
+
 CLI::Validator seedNumber() {
   return {[](std::string &text) -> std::string {
             uint64_t bits = 0;
@@ -342,8 +356,10 @@ void addRunOptions(CLI::App &app, RunOptions &options) {
   output.addFlag(
       "--profile", options.profile,
       "Print each kernel's time, bytes and share of bandwidth to stderr");
-  output.add("--trace", options.trace, "FILE",
-             "Write the time of each launch to FILE, for chrome://tracing");
+  output
+      .add("--trace", options.trace, "FILE",
+           "Write the time of each launch to FILE, for chrome://tracing")
+      ->check(outputFile());
 }
 
 void addChatOptions(CLI::App &app, ChatCommandOptions &options) {
@@ -412,7 +428,8 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
       ->delimiter(',')
       ->check(wholeNumber(1, mostSequences));
   group.addDefault("--warm-ups", options.warmUps, "N",
-                   "Runs before the measured ones");
+                   "Runs before the measured ones; with --kernels at least "
+                   "one");
   group.addDefault("--repeat", options.repeat, "N",
                    "Runs whose median is printed");
   CLI::Option *kernels =
@@ -549,7 +566,8 @@ void addLogitsOptions(CLI::App &app, LogitsOptions &options) {
   group
       .add("-o,--output", options.output, "FILE",
            "File to write, in .npy format")
-      ->required();
+      ->required()
+      ->check(outputFile());
   group.addDefault("--chunk", options.chunk, "N",
                    "Most tokens of a step; 0: as many as fit");
   addBatchInvariant(group, options.batchInvariant);
@@ -559,7 +577,9 @@ void addPerplexityOptions(CLI::App &app, PerplexityOptions &options) {
   const OptionGroup group{app};
   group.add("FILE,-f,--file", options.file, "FILE", "A text; -: stdin")
       ->required();
-  group.addDefault("--window", options.window, "N", "Tokens of a window");
+  group.add("--window", options.window, "N",
+            "Tokens of a window (default: 512, or the context where that is "
+            "less)");
   group.addFlag("--json", options.json, "Print one JSON object");
 }
 
@@ -575,8 +595,10 @@ void addTuneOptions(CLI::App &app, TuneCommandOptions &options) {
                 "Only print each kernel's selected config and its measured "
                 "time, the default's and the runner-up's");
   group.addFlag("--json", options.json, "Print all that was measured as JSON");
-  group.add("--export", options.exportTo, "FILE",
-            "Write all entries to FILE, for other machines");
+  group
+      .add("--export", options.exportTo, "FILE",
+           "Write all entries to FILE, for other machines")
+      ->check(outputFile());
   group.add("--import", options.importFrom, "FILE",
             "Read entries from a file that --export wrote");
 }

@@ -32,6 +32,10 @@ inline CLI::Option *takeOneValue(CLI::Option *option) {
   return option->allow_extra_args(false);
 }
 
+/// Takes a file to write in a folder that is there: a mistake is told before
+/// any work. "-" is none, as what is written so is not for stdout.
+CLI::Validator outputFile();
+
 /// Options under one heading of a verb's help.
 struct OptionGroup {
   CLI::App &app;

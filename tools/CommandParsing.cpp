@@ -13,6 +13,7 @@
 #include "tools/CommandLine.h"
 #include "tools/CommandTree.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -243,6 +244,40 @@ static std::string asGiven(const CLI::App &verb, const std::string &text,
   return text;
 }
 
+/// Whether `argument` is short options written together that `verb` does not
+/// take so, such as -ngl, where -n takes a number.
+static bool isUnknownCluster(const CLI::App &verb,
+                             const std::string &argument) {
+  if (argument.size() < 3 || argument[0] != '-' ||
+      !absl::ascii_isalpha(argument[1]) || !absl::ascii_isalpha(argument[2]))
+    return false;
+  const CLI::Option *first = verb.get_option_no_throw(argument.substr(0, 2));
+  return first && describeOption(*first, /*asArgument=*/false).type == "N";
+}
+
+/// The error about the places of options in `arguments`, which are reversed;
+/// empty where nothing is. `extra` is the first that nothing takes.
+static std::string describePlace(const CLI::App &app, const CLI::App &verb,
+                                 const std::vector<std::string> &arguments,
+                                 const std::optional<std::string> &extra) {
+  if (&verb != &app && extra && *extra == arguments.back() &&
+      absl::StartsWith(*extra, "-"))
+    return absl::StrCat("unexpected option ", *extra, " before the verb ",
+                        verb.get_name(), ", whose options stand behind it");
+  const auto mark = std::ranges::find(arguments, "--");
+  if (extra && absl::StartsWith(*extra, "-") && mark != arguments.end() &&
+      std::find(arguments.begin(), mark, *extra) != mark)
+    return absl::StrCat("unexpected argument ", *extra,
+                        "; options stand before --");
+  const std::reverse_iterator end(mark == arguments.end() ? arguments.begin()
+                                                          : mark + 1);
+  const auto cluster =
+      std::find_if(arguments.rbegin(), end, [&](const auto &each) {
+        return isUnknownCluster(verb, each);
+      });
+  return cluster == end ? "" : absl::StrCat("unknown option ", *cluster);
+}
+
 /// A message about what is wrong with the command line of `app`.
 static std::string describeError(const CLI::App &app,
                                  const CLI::ParseError &error,
@@ -259,11 +294,13 @@ static std::string describeError(const CLI::App &app,
   std::optional<std::string> first;
   for (const std::string &argument : arguments)
     if (const auto extra = std::ranges::find(extras, argument);
-        extra != extras.end()) {
+        extra != extras.end() && argument != "--") {
       first = *extra;
       extras.erase(extra);
     }
   std::string text = describeMistyped(*verb);
+  if (text.empty())
+    text = describePlace(app, *verb, arguments, first);
   if (text.empty())
     text = first ? describeExtra(*verb, *first)
                  : asGiven(*verb, describeParseError(*verb, error), arguments);

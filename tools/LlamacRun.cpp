@@ -139,6 +139,7 @@ static absl::Status execute(Invocation &invocation,
         checkNotInput("-o", invocation.logits.output, model->name()));
     return logitsCommand(model, invocation.logits);
   }
+  invocation.perplexity.quiet = loading.quiet;
   if (command == "perplexity")
     return perplexityCommand(model, invocation.perplexity, stdout);
   return runCommand(model, invocation.run, stdout, stderr);

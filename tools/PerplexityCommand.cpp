@@ -8,8 +8,11 @@
 
 #include "tools/PerplexityCommand.h"
 
+#include "engine/sampling/LogitsMath.h"
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "tools/AnswerOptions.h"
+#include "tools/ChatOptions.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,23 +23,34 @@
 
 namespace llamac {
 
-// -log p(token) under softmax(logits).
+/// -log p(token) under softmax(logits).
 static double negativeLogLikelihood(absl::Span<const float> logits,
                                     int32_t token) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (float logit : logits)
-    sum += std::exp(logit - largest);
-  return std::log(sum) + largest - logits[token];
+  const float largest = rangeOf(logits).largest;
+  return std::log(sumOfExps(logits, largest)) + largest - logits[token];
 }
 
-absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
-                                            absl::Span<const int32_t> tokens,
-                                            int64_t window, int32_t bos) {
+/// The result where the scores of `scored` tokens have this sum, and their
+/// squares that.
+static PerplexityResult resultOf(int64_t scored, double sum, double squares) {
+  const auto n = static_cast<double>(scored);
+  const double mean = sum / n;
+  PerplexityResult result{.perplexity = std::exp(mean), .scored = scored};
+  if (scored > 1)
+    result.error =
+        result.perplexity *
+        std::sqrt(std::max(squares / n - mean * mean, 0.0) / (n - 1));
+  return result;
+}
+
+absl::StatusOr<PerplexityResult>
+perplexity(Engine &engine, absl::Span<const int32_t> tokens, int64_t window,
+           int32_t bos,
+           const std::function<void(const PerplexityResult &)> &onWindow) {
   const auto count = static_cast<int64_t>(tokens.size());
   const int64_t context = engine.model().context();
   if (window < 2 || window > context)
-    return usageError(absl::StrCat("window: expected 2 to the plan's context "
+    return usageError(absl::StrCat("--window: expected 2 to the plan's context "
                                    "of ",
                                    context, ", got ", window));
   if (count < 2)
@@ -72,17 +86,10 @@ absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
           {{&sequence, all.first(known), OutputRows::None}}, score));
     LLAMAC_RETURN_IF_ERROR(
         engine.step({{&sequence, all.subspan(known), OutputRows::All}}, score));
+    if (onWindow)
+      onWindow(resultOf(scored, sum, squares));
   }
-  PerplexityResult result;
-  result.scored = scored;
-  const auto n = static_cast<double>(scored);
-  const double mean = sum / n;
-  result.perplexity = std::exp(mean);
-  if (scored > 1)
-    result.error =
-        result.perplexity *
-        std::sqrt(std::max(squares / n - mean * mean, 0.0) / (n - 1));
-  return result;
+  return resultOf(scored, sum, squares);
 }
 
 absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
@@ -93,15 +100,28 @@ absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,
         model->name(), ": the plan has no tokenizer to read a text with"));
   LLAMAC_ASSIGN_OR_RETURN(const std::string text,
                           readInput(options.file, stdin));
+  LLAMAC_RETURN_IF_ERROR(checkUtf8(options.file, text));
   LLAMAC_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                           model->tokenizer()->encode(text));
   const schema::TokenizerT &tokenizer = *model->plan().tokenizer;
   const int32_t bos = tokenizer.addBos ? tokenizer.bos : -1;
-  const int64_t window = std::min(options.window, model->context());
+  const int64_t window =
+      options.window.value_or(std::min<int64_t>(512, model->context()));
   LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                           Engine::create(model));
+  Progress progress(options.quiet);
+  const auto show = [&](const PerplexityResult &so) {
+    progress.update(
+        "perplexity",
+        static_cast<double>(so.scored) / static_cast<double>(tokens.size()),
+        [&] {
+          return absl::StrFormat("%.4f over %d of %d tokens", so.perplexity,
+                                 so.scored, tokens.size());
+        });
+  };
   LLAMAC_ASSIGN_OR_RETURN(const PerplexityResult result,
-                          perplexity(*engine, tokens, window, bos));
+                          perplexity(*engine, tokens, window, bos, show));
+  progress.finish();
   if (options.json) {
     const nlohmann::ordered_json report = {{"perplexity", result.perplexity},
                                            {"error", result.error},

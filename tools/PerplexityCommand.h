@@ -12,14 +12,18 @@
 #include "engine/step/Engine.h"
 
 #include <cstdio>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace llamac {
 
 struct PerplexityOptions {
-  std::string file;     ///< A text, "-": of stdin.
-  int64_t window = 512; ///< Tokens of a window; at most the plan's context.
+  std::string file; ///< A text, "-": of stdin.
+  /// Tokens of a window; by default 512, or the context where that is less.
+  std::optional<int64_t> window = {};
   bool json = false;
+  bool quiet = false; ///< Whether progress is not shown.
 };
 
 struct PerplexityResult {
@@ -32,11 +36,13 @@ struct PerplexityResult {
 /// `tokens`. Windows overlap by half: each token but the first is scored once,
 /// in the first window that holds it, so that past the first window it has at
 /// least half a window before it. Where `bos` is not negative it begins every
+/// window. `onWindow`, where it is given, takes the result so far after each
 /// window. Usage error for fewer than two tokens or a window that is less than
 /// 2 or more than the context.
-absl::StatusOr<PerplexityResult> perplexity(Engine &engine,
-                                            absl::Span<const int32_t> tokens,
-                                            int64_t window, int32_t bos);
+absl::StatusOr<PerplexityResult> perplexity(
+    Engine &engine, absl::Span<const int32_t> tokens, int64_t window,
+    int32_t bos,
+    const std::function<void(const PerplexityResult &)> &onWindow = nullptr);
 
 /// Prints the perplexity of a text to `out`.
 absl::Status perplexityCommand(const std::shared_ptr<const Model> &model,

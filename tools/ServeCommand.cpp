@@ -169,7 +169,7 @@ static void runUntil(Signal &ending, asio::io_context &context,
         }
         if (const size_t running = service.running(); running > 0)
           absl::FPrintF(log,
-                        "ending: waits up to %d s for %d requests that run; "
+                        "ending: waits up to %d s for requests that run: %d; "
                         "Ctrl-C again ends at once\n",
                         drainSeconds, running);
         co_await drain(context, server, service, drainSeconds);

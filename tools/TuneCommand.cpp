@@ -9,6 +9,7 @@
 #include "tools/TuneCommand.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/Interrupts.h"
 #include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
@@ -17,20 +18,10 @@
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <nlohmann/json.hpp>
 
 namespace llamac {
-
-static std::atomic<bool> interrupted{false};
-
-/// The first Ctrl-C asks for the end, the second ends at once.
-static void interrupt(int) {
-  interrupted = true;
-  std::signal(SIGINT, SIG_DFL);
-}
 
 static std::string configText(const std::string &config) {
   return config.empty() ? "default" : config;
@@ -135,8 +126,8 @@ static std::string resultText(const ProgramResult &result) {
     return absl::StrCat(result.step.name, ": not tuned: ", result.skipped,
                         "\n");
   std::string text = absl::StrFormat(
-      "%s, steps of %d rows at a context of %d%s\n", result.step.name,
-      result.rows, result.context,
+      "%s, steps of %s at a context of %d%s\n", result.step.name,
+      formatCount(result.rows, "row"), result.context,
       result.isDecided ? "" : ": not decided, nothing was changed");
   // Kernels of which nothing was tried are one line.
   size_t untried = 0, left = 0;
@@ -188,7 +179,7 @@ static std::string summaryText(absl::Span<const ProgramResult> results,
   std::string text = absl::StrFormat("%d of %d candidates tried in %.0f s",
                                      all - left, all, seconds);
   if (left > 0 && left < all)
-    absl::StrAppendFormat(&text, "; --budget %.0f should do for all",
+    absl::StrAppendFormat(&text, "; --budget %.0f may do for all",
                           std::ceil(seconds * static_cast<double>(all) /
                                     static_cast<double>(all - left)));
   return absl::StrCat(text, "\nspeed against the defaults:",
@@ -234,11 +225,11 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
                          const VariantCompiler *compiler,
                          const TuningStore &store, std::FILE *out) {
   Progress progress(options.quiet);
-  std::signal(SIGINT, interrupt);
+  Interrupts interrupts;
   const double start = steadySeconds();
   TuneOptions tuning = options.tune;
   tuning.compiler = compiler;
-  tuning.stop = &interrupted;
+  tuning.stop = [&] { return interrupts.signal() != 0; };
   tuning.progress = [&](const std::string &what) {
     progress.stage(absl::StrFormat(
         "%.0f of %.0f s, %s", steadySeconds() - start, tuning.budget, what));
@@ -252,12 +243,15 @@ static absl::Status tune(const std::shared_ptr<const Model> &model,
     report.push_back(resultJson(result));
     text += resultText(result);
   }
-  if (interrupted)
+  if (interrupts.signal() != 0)
     absl::StrAppendFormat(
         &text, "interrupted after %.0f s; what was decided is kept\n",
         steadySeconds() - start);
   text += summaryText(results, steadySeconds() - start);
   printText(out, options.json ? report.dump(1) + "\n" : text);
+  std::fflush(out);
+  if (interrupts.signal() != 0)
+    interrupts.endProcess();
   return absl::OkStatus();
 }
 
@@ -285,8 +279,11 @@ absl::Status tuneCommand(ModelSource load, const TuneCommandOptions &options,
     LLAMAC_RETURN_IF_ERROR(store.keep({}).status());
   if (imports) {
     LLAMAC_ASSIGN_OR_RETURN(const int count, store.keep(imported));
+    const auto all = static_cast<int>(imported.size());
     printText(
-        out, absl::StrCat(options.importFrom, ": ", count, " entries taken\n"));
+        out, absl::StrCat(
+                 options.importFrom, ": ", count, " of ", all, " entries taken",
+                 count < all ? "; what was measured here stays" : "", "\n"));
   }
   LLAMAC_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, load());
   if (!model && !imports && options.exportTo.empty())

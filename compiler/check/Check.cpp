@@ -186,8 +186,10 @@ absl::Status Checker::run(ArrayRef<PipelineStep> passes) {
   const std::unique_ptr<MLIRContext> context = createContext();
   LLAMAC_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> module,
                           importGraph(*context, checkpoint, compileOptions));
+  options.progress("computing the reference");
   LLAMAC_ASSIGN_OR_RETURN(expected, logits(*module, {"step", firstRows}));
   for (const PipelineStep &pass : passes) {
+    options.progress("checking pass " + pass.name.str());
     OwningOpRef<ModuleOp> before = module->clone();
     LLAMAC_RETURN_IF_ERROR(applyStep(pass, *module, checkpoint));
     LLAMAC_ASSIGN_OR_RETURN(CheckedStep step,
@@ -270,6 +272,7 @@ static absl::StatusOr<double> cacheTolerance(const CompileOptions &options,
 }
 
 absl::Status Checker::checkTarget() {
+  options.progress("compiling");
   LLAMAC_ASSIGN_OR_RETURN(
       const ResolvedPlan plan,
       resolvePlan(checkpoint.path, compileOptions, /*quiet=*/true));
@@ -284,6 +287,7 @@ absl::Status Checker::checkTarget() {
   // The operands of a launch differ between several ranks; plans for these are
   // compared from end to end alone.
   if (compileOptions.ranks == 1) {
+    options.progress("checking kernels");
     LLAMAC_ASSIGN_OR_RETURN(
         LaunchCheckResult launches,
         checkLaunches(checkpoint, compileOptions, model, options));
@@ -295,6 +299,8 @@ absl::Status Checker::checkTarget() {
   const double tolerance =
       options.targetTolerance.value_or(defaultTargetTolerance + ofCache);
   for (int64_t rows : {firstRows, int64_t{1}}) {
+    options.progress(
+        absl::StrCat("checking ", compileOptions.target, " by ", rows));
     LLAMAC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::create(model));
     LLAMAC_ASSIGN_OR_RETURN(Sequence sequence, engine->newSequence());

@@ -12,6 +12,7 @@
 #include "compiler/trial/LaunchReference.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct CheckOptions {
   /// The schedule of a plan for sim: see ModelOptions.
   std::string simSchedule;
   std::string reproducerFolder = "."; ///< Used when a bisection finds a pass.
+  /// Is told what is checked next.
+  std::function<void(const std::string &)> progress = [](const auto &) {};
 };
 
 /// The difference that one pass, or one run of a target, made to the logits.

@@ -10,6 +10,7 @@
 #include "compiler/check/Check.h"
 #include "compiler/driver/PlanCache.h"
 #include "compiler/llamac/Commands.h"
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Terminal.h"
 #include "tools/RunCommand.h"
@@ -37,8 +38,11 @@ struct CheckCommand {
     }
     LLAMAC_RETURN_IF_ERROR(checkNoPlan(model));
     LLAMAC_ASSIGN_OR_RETURN(const Checkpoint checkpoint, openCheckpoint(model));
+    Progress progress(flags.quiet);
+    options.progress = [&](const std::string &what) { progress.stage(what); };
     LLAMAC_ASSIGN_OR_RETURN(const CheckReport report,
                             checkModel(checkpoint, compileOptions, options));
+    progress.finish();
     print(report);
     if (report.passed())
       return absl::OkStatus();
@@ -173,6 +177,7 @@ void addCheckCommand(CLI::App &app, absl::Status &status) {
                 "wrong launch, and write it with its inputs");
   group.add("--reproducer", command->options.reproducerFolder, "DIR",
             "Directory that --bisect writes to");
+  group.addFlag("-q,--quiet", command->flags.quiet, "Print no progress");
   command->flags.addTo(*verb);
   command->flags.addGpuIndexTo(*verb, CompileFlags::Help::Listed);
   verb->footer("Examples:\n"

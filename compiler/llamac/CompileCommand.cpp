@@ -379,6 +379,8 @@ struct CompileCommand {
       return usageError("--cached: expected a cache, got a folder that cannot "
                         "be used as one; set XDG_CACHE_HOME to another, or use "
                         "-o");
+    if (namesPlan(model))
+      LLAMAC_RETURN_IF_ERROR(flags.checkPlan(model));
     LLAMAC_ASSIGN_OR_RETURN(const CompileOptions options, flags.parse());
     LLAMAC_ASSIGN_OR_RETURN(const ResolvedPlan plan,
                             resolvePlan(model, options, flags.quiet));

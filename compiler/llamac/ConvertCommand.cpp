@@ -102,7 +102,8 @@ void addConvertCommand(CLI::App &app, absl::Status &status) {
       .add("-o,--output", command->output, "FILE",
            "File to write with --to gguf, else the directory, which must be "
            "empty or not exist")
-      ->required();
+      ->required()
+      ->check(outputFile());
   group
       .add("--to", command->form, "FORMAT",
            "Format to write: meta, huggingface or gguf")

@@ -376,7 +376,8 @@ void addInspectCommand(CLI::App &app, absl::Status &status) {
   const OptionGroup page{*verb, "A report to look at in a browser"};
   CLI::Option *html =
       page.add("--html", command->html, "FILE",
-               "Write one HTML file: passes, graphs, kernels, memory");
+               "Write one HTML file: passes, graphs, kernels, memory")
+          ->check(outputFile());
   for (CLI::Option *option :
        {page.add("--measured", command->measured, "FILE",
                  "Show the times that llamac bench --kernels --json printed to "

@@ -241,6 +241,7 @@ void addPerplexityCommand(CLI::App &app, absl::Status &status) {
       app, status, "perplexity", "Score a text", addPerplexityOptions,
       "  llamac perplexity model.gguf text.txt",
       [](ModelCommand &command, PerplexityOptions &options) -> absl::Status {
+        options.quiet = command.runtime.quiet;
         LLAMAC_ASSIGN_OR_RETURN(auto model, command.load());
         return perplexityCommand(model, options, stdout);
       });

@@ -15,7 +15,7 @@
 
 #include "absl/functional/function_ref.h"
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -65,10 +65,10 @@ inline int64_t stepsOfTurn(const Model &model) {
 
 /// The end of some work, and whether its user wants one at once.
 struct Deadline {
-  double end;                    ///< On steadySeconds()'s clock.
-  const std::atomic<bool> *stop; ///< May be null.
+  double end;                        ///< On steadySeconds()'s clock.
+  const std::function<bool()> &stop; ///< May be null; outlives it.
 
-  bool isStopped() const { return stop && *stop; }
+  bool isStopped() const { return stop && stop(); }
   /// Whether `needed` more seconds are too many.
   bool isOver(double needed = 0) const {
     return isStopped() || steadySeconds() + needed > end;

@@ -20,6 +20,7 @@
 #include "engine/tuner/Gate.h"
 #include "engine/tuner/ModelRun.h"
 #include "runtime/base/Clock.h"
+#include "runtime/base/Progress.h"
 #include "runtime/base/Status.h"
 #include "runtime/plan/PlanConfig.h"
 #include "runtime/threads/ParallelFor.h"
@@ -82,6 +83,8 @@ private:
   absl::StatusOr<BoundProgram>
   bind(CandidateOf candidateOf,
        schema::Overlap overlap = schema::Overlap::FromStart) const;
+  /// Says of all candidates that are not rejected that there was no time.
+  void leaveOut();
   absl::Status bindSets();
   absl::Status gateStep(const StepShape &shape, StepMemory &memory,
                         Deadline until);
@@ -322,7 +325,8 @@ absl::Status ProgramTuner::race(absl::Span<Choice> choices, const char *what,
     }
     if (open.size() == 1 && round >= fewest)
       break;
-    tell(absl::StrCat(what, ", round ", round + 1, " of ", open.size()));
+    tell(absl::StrCat(what, ", round ", round + 1, ", ", open.size(),
+                      " to compare"));
     std::vector<size_t> order(open.begin(), open.end());
     std::shuffle(order.begin(), order.end(), random);
     std::vector<std::vector<std::optional<double>>> times;
@@ -431,26 +435,37 @@ absl::Status ProgramTuner::compareAsUsed(std::shared_ptr<const Model> tuned,
 // Programs
 //===----------------------------------------------------------------------===//
 
+void ProgramTuner::leaveOut() {
+  for (Choice &kernel : kernels)
+    for (size_t k = 1; k < kernel.candidates.size(); ++k)
+      if (kernel.has(k))
+        kernel.candidates[k].rejected = outOfTime;
+}
+
 absl::Status ProgramTuner::run(Deadline until) {
   // Where a device queues steps, which no step alone shows, the rest of the
   // time is for the program as it is used.
   const Deadline stepsUntil = model->samples() ? until.share(0.8) : until;
+  StepPlan &step = planned.back();
+  result.rows = step.sequences * step.tokens;
+  result.context = step.before + step.tokens;
+  if (until.isStopped()) {
+    leaveOut();
+    return absl::OkStatus();
+  }
   LLAMAC_RETURN_IF_ERROR(bindSets());
-  for (StepPlan step : planned) {
+  for (StepPlan each : planned) {
     tell(absl::StrCat("comparing candidates with the defaults, ",
-                      step.sequences * step.tokens, " rows"));
+                      formatCount(each.sequences * each.tokens, "row")));
     LLAMAC_RETURN_IF_ERROR(steps.run(
-        step, stepsUntil, [&](const StepShape &shape, StepMemory &memory) {
+        each, stepsUntil, [&](const StepShape &shape, StepMemory &memory) {
           return gateStep(shape, memory, stepsUntil);
         }));
   }
-  for (Choice &kernel : kernels)
-    for (size_t k = 1; k < kernel.candidates.size(); ++k)
-      if (kernel.has(k) && stepsUntil.isOver())
-        kernel.candidates[k].rejected = outOfTime;
+  if (stepsUntil.isOver())
+    leaveOut();
   // A rejected candidate never runs again.
   LLAMAC_RETURN_IF_ERROR(bindSets());
-  StepPlan &step = planned.back();
   if (plan.target != "sim" && !stepsUntil.isOver()) {
     LLAMAC_RETURN_IF_ERROR(steps.run(
         step, stepsUntil.share(0.25), // For the tokens before the step.
@@ -467,8 +482,7 @@ absl::Status ProgramTuner::run(Deadline until) {
         }));
   }
   sets.clear();
-  result.rows = step.sequences * step.tokens;
-  result.context = step.before + step.tokens;
+  result.context = step.before + step.tokens; // Fewer where time was short.
   const auto takeDefaults = [&] {
     result.step.selected = 0;
     for (Choice &kernel : kernels)
@@ -586,7 +600,7 @@ tuneModel(const std::shared_ptr<const Model> &model, const TuningStore &store,
                               .message());
   });
   std::vector<ProgramResult> results;
-  for (size_t i = 0; i < tuners.size() && !end.isStopped(); ++i) {
+  for (size_t i = 0; i < tuners.size(); ++i) {
     ProgramTuner &tuner = *tuners[i];
     const double left = std::accumulate(shares.begin() + i, shares.end(), 0.0);
     if (tuner.hasWork())

@@ -13,7 +13,6 @@
 #include "runtime/tuned/Trials.h"
 #include "runtime/tuned/TunedPlan.h"
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +25,7 @@ struct TuneOptions {
   int64_t candidates = 8; ///< Candidates of a kernel beside its default, best
                           ///< first.
   const VariantCompiler *compiler = nullptr; ///< Null where none is needed.
-  const std::atomic<bool> *stop = nullptr;   ///< Set to end early; may be null.
+  std::function<bool()> stop = nullptr; ///< Whether to end early; may be null.
   /// Told the current task; may be empty.
   std::function<void(const std::string &what)> progress = {};
 };

@@ -75,9 +75,11 @@ def flag(name: str, value: bool) -> bool:
 
 def integer(name: str, value: int) -> int:
     try:
-        return operator.index(value)
+        if not isinstance(value, bool):
+            return operator.index(value)
     except TypeError:
-        raise wrong(name, "an int", value) from None
+        pass
+    raise wrong(name, "an int", value)
 
 
 def utf8(name: str, value: str | bytes) -> bytes:

@@ -74,8 +74,8 @@ def _run(*args: str) -> str:
 @checked
 def compile(model: str | os.PathLike[str], output: str | os.PathLike[str], **options: object) -> str:
     """Compiles a model directory or .gguf file to the plan `output`, whose path
-    it returns. The options are those of `llamac compile`, with _ for -:
-    `ctx_size=4096, weights="q8_0"`; True for a flag."""
+    it returns. The options are those that `llamac compile --help` lists, with _
+    for -: `ctx_size=4096, weights="q8_0"`; True for a flag."""
     plan = path("output", output)
     _run(_no_flag(path("model", model)), f"--output={plan}", *_flags(options))
     return plan

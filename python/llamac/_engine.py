@@ -199,7 +199,7 @@ class Engine(Closing[_native.Engine]):
     def __init__(self, model: Model, **options: Unpack[EngineOptions]) -> None:
         """Starts it. help(llamac.EngineOptions) has the options."""
         if not isinstance(model, Model):
-            raise wrong("model", "a llamac.Model", model)
+            raise wrong("model", "a llamac.Model, as Model.load(path) makes it", model)
         self.model = model
         self._native = _native.Engine(model._native, dict(options))
 

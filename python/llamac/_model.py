@@ -27,31 +27,34 @@ def _is_plan(path: str) -> bool:
 
 
 class Model(Closing[_native.Model]):
-    """A plan, loaded: weights, kernels, device and tokenizer. Any number of
-    threads and engines may use it."""
+    """A plan, loaded by Model.load(): weights, kernels, device and tokenizer. Any
+    number of threads and engines may use it. What it says of itself:
+
+        name: of the file or directory that was loaded, without its ending
+        path: the plan's path
+        target, device: "cpu", and for people "cpu, 8 threads"
+        context: tokens of the longest sequence
+        sequences: the most sequences at a time
+        vocab_size: logits of a row
+        tokenizer_size: ids of the tokenizer; 0 where the plan has none
+        bos_id: put before prompts; None where none is
+        stop_ids: the ids that end an answer
+    """
 
     def __init__(self, native: _native.Model, name: str | None = None) -> None:
         if not isinstance(native, _native.Model):
-            raise wrong("native", "what Model.load(path) gives it", native)
+            raise wrong("Model", "Model.load(path), which makes one", native)
         self._native = native
         described = native.describe()
         self.path: str = described["path"]
-        """The plan's path."""
         self.name: str = self.path if name is None else name
-        """The name of the file or directory that was loaded, without its ending."""
         self.target: str = described["target"]
         self.device: str = described["device"]
-        """For people: "cpu, 8 threads"."""
         self.context: int = described["context"]
-        """Tokens of the longest sequence."""
         self.sequences: int = described["sequences"]
-        """The most sequences at a time."""
         self.vocab_size: int = described["vocab_size"]
-        """Logits of a row."""
         self.tokenizer_size: int = described["tokenizer_size"]
-        """Ids of the tokenizer; 0 where the plan has none."""
         self.bos_id: int | None = described["bos_id"]
-        """Put before prompts; None where none is."""
         self.stop_ids: list[int] = described["stop_ids"]
 
     @classmethod

@@ -142,18 +142,23 @@ std::string shown(const nb::handle &value) {
   }
 }
 
+/// Whether `value` is True or False, which Python takes for numbers.
+bool isBool(const nb::handle &value) {
+  return nb::isinstance<nb::bool_>(value);
+}
+
 /// `value` as an integer of type Integer. A usage error of `name` for what is
-/// none, or does not fit.
+/// none, or does not fit; `most` is the largest that is taken.
 template <typename Integer>
-Integer integerOf(const nb::handle &value, const std::string &name) {
+Integer integerOf(const nb::handle &value, const std::string &name,
+                  uint64_t most = std::numeric_limits<Integer>::max()) {
   Integer number = 0;
-  if (nb::try_cast(value, number))
+  if (!isBool(value) && nb::try_cast(value, number))
     return number;
-  using Limits = std::numeric_limits<Integer>;
   std::string expected = "an int";
-  if (nb::isinstance<nb::int_>(value)) // It is too large.
-    expected += " from " + std::to_string(Limits::min()) + " to " +
-                std::to_string(Limits::max());
+  if (!isBool(value) && nb::isinstance<nb::int_>(value)) // It is too large.
+    expected += " from " + std::to_string(std::numeric_limits<Integer>::min()) +
+                " to " + std::to_string(most);
   throw NativeError(LLAMAC_USAGE,
                     name + ": expected " + expected + ", got " + shown(value));
 }
@@ -161,8 +166,10 @@ Integer integerOf(const nb::handle &value, const std::string &name) {
 /// The bits of a seed, with a sign or without.
 int64_t seedOf(const nb::handle &value, const std::string &name) {
   uint64_t bits = 0;
-  return nb::try_cast(value, bits) ? static_cast<int64_t>(bits)
-                                   : integerOf<int64_t>(value, name);
+  return !isBool(value) && nb::try_cast(value, bits)
+             ? static_cast<int64_t>(bits)
+             : integerOf<int64_t>(value, name,
+                                  std::numeric_limits<uint64_t>::max());
 }
 
 /// The ids in `values`. A usage error of `name` for what is no list of them.
@@ -237,6 +244,8 @@ private:
     case LLAMAC_SEED:
       return llamac_options_set_integer(to, option.name, seedOf(value, name));
     case LLAMAC_NUMBER:
+      if (isBool(value))
+        throw nb::cast_error();
       return llamac_options_set_number(to, option.name,
                                        nb::cast<double>(value));
     case LLAMAC_TEXT:

@@ -29,6 +29,10 @@ std::string formatBytes(uint64_t bytes) {
                    : absl::StrFormat("%.1f %s", value, units[unit]);
 }
 
+std::string formatCount(int64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 Progress::Progress(bool quiet) : live(!quiet && isatty(STDERR_FILENO)) {}
 
 void Progress::stage(absl::string_view name) {

@@ -20,6 +20,9 @@ namespace llamac {
 /// "1.5 GiB", "320 KiB", "17 B".
 std::string formatBytes(uint64_t bytes);
 
+/// "1 file", "2 files".
+std::string formatCount(int64_t count, absl::string_view what);
+
 /// Rewrites one line on stderr while work goes on: stage, how far it is, time
 /// left. Silent when stderr is no terminal or `quiet` is set.
 class Progress {

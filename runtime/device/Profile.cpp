@@ -8,6 +8,7 @@
 
 #include "runtime/device/Profile.h"
 
+#include "runtime/base/Progress.h"
 #include "runtime/plan/PlanConfig.h"
 
 #include "absl/strings/str_cat.h"
@@ -109,8 +110,8 @@ std::string Profile::table(const std::optional<DeviceLimits> &limits) const {
                             100 * row.arithmeticSeconds(*limits) / seconds);
     out += '\n';
   }
-  absl::StrAppendFormat(&out, "%d steps, each launch after the one before it",
-                        steps);
+  absl::StrAppend(&out, formatCount(steps, "step"),
+                  ", each launch after the one before it");
   if (limits)
     absl::StrAppendFormat(&out, "; bandwidth: of the %.0f GB/s of %s",
                           limits->bandwidth * 1e-9, limits->bandwidthOf);

@@ -154,7 +154,8 @@ std::vector<CacheFile> DiskCache::files() const {
 /// Removes temporary files of killed writers, files unused for 30 days, and the
 /// least recently used ones over the limit, but never the most recently used
 /// one.
-static void evict() {
+static Evicted evict() {
+  Evicted evicted;
   constexpr std::chrono::hours writingFor(1), unusedFor(24 * 30);
   std::vector<CacheFile> files;
   for (const CacheKind kind : cacheKinds)
@@ -164,7 +165,7 @@ static void evict() {
   std::ranges::sort(files, {}, [](const CacheFile &file) {
     return std::pair(!file.temporary, file.used);
   });
-  uint64_t total = 0;
+  uint64_t &total = evicted.leftBytes;
   for (const CacheFile &file : files)
     total += file.temporary ? 0 : file.bytes;
   const auto now = FileClock::now();
@@ -175,12 +176,16 @@ static void evict() {
     const bool isOver =
         !file.temporary && total > limit && &file != &files.back();
     std::error_code error; // Another process was faster.
-    if ((isOld || isOver) && fs::remove(file.path, error) && !file.temporary)
+    if ((isOld || isOver) && fs::remove(file.path, error) && !file.temporary) {
       total -= file.bytes;
+      evicted.bytes += file.bytes;
+      ++evicted.files;
+    }
   }
+  return evicted;
 }
 
-absl::Status keepCacheLimit(absl::string_view size) {
+absl::StatusOr<Evicted> keepCacheLimit(absl::string_view size) {
   const std::optional<uint64_t> limit = parseSize(size);
   if (!limit && size != "default")
     return usageError(absl::StrCat(
@@ -194,8 +199,7 @@ absl::Status keepCacheLimit(absl::string_view size) {
     return usageError(
         absl::StrCat(path, ": cannot be removed: ", error.message()));
   }
-  evict();
-  return absl::OkStatus();
+  return evict();
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,10 +52,16 @@ struct CacheLimit {
 /// LLAMAC_CACHE_SIZE, else what keepCacheLimit() left, else 10 GiB.
 CacheLimit cacheLimit();
 
+/// Files that were removed from all caches, and the bytes that these have left.
+struct Evicted {
+  int64_t files = 0;
+  uint64_t bytes = 0, leftBytes = 0;
+};
+
 /// Makes `size` ("500M"; "default" for none) the limit of this user from now
-/// on, and evicts what is over it. Usage error for another text, or when it
-/// cannot be written.
-absl::Status keepCacheLimit(absl::string_view size);
+/// on, and evicts what is over it but for the file that was used last. Usage
+/// error for another text, or when it cannot be written.
+absl::StatusOr<Evicted> keepCacheLimit(absl::string_view size);
 
 /// A file of a cache.
 struct CacheFile {

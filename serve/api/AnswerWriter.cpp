@@ -221,7 +221,7 @@ std::string AnswerWriter::event(size_t index, Json delta, Json logprobs,
       envelope(request->isChat ? "chat.completion.chunk" : "text_completion");
   chunk["choices"] = Json::array({std::move(choice)});
   if (request->includesUsage)
-    chunk["usage"] = nullptr;
+    chunk["usage"] = request->countsUsage ? usageJson() : Json();
   return absl::StrCat("data: ", jsonText(chunk), "\n\n");
 }
 

@@ -124,13 +124,18 @@ static absl::Status readStreaming(const JsonObject &object, ApiRequest &to) {
                        "false");
   for (const auto &[name, value] : options->raw().items())
     if (!value.is_null() && name != "include_usage" &&
+        name != "continuous_usage_stats" &&
         !(name == "include_obfuscation" && value == false))
-      return withField(options->fail(name.substr(0, 80), "include_usage alone",
+      return withField(options->fail(name.substr(0, 80),
+                                     "include_usage or continuous_usage_stats",
                                      "another option"),
                        "stream_options");
   LLAMAC_ASSIGN_OR_RETURN(const auto includesUsage,
                           options->optionalBool("include_usage"));
   to.includesUsage = includesUsage.value_or(false);
+  LLAMAC_ASSIGN_OR_RETURN(const auto countsUsage,
+                          options->optionalBool("continuous_usage_stats"));
+  to.countsUsage = to.includesUsage && countsUsage.value_or(false);
   return absl::OkStatus();
 }
 
@@ -294,9 +299,15 @@ static absl::Status read(const JsonObject &object, absl::string_view text,
     others.insert(others.end(), fields.begin(), fields.end());
   };
   if (to.isChat) {
+    if (object.has("prompt"))
+      return object.fail("prompt", "messages in its place",
+                         "what /v1/completions takes");
     add(chatFields);
     add(conversationFields());
   } else {
+    if (object.has("messages"))
+      return object.fail("messages", "prompt in its place",
+                         "what /v1/chat/completions takes");
     add(completionFields);
   }
   LLAMAC_RETURN_IF_ERROR(readRequestFields(object, text, others, request));

@@ -37,6 +37,7 @@ struct ApiRequest {
   bool isChat = false;
   bool streams = false;
   bool includesUsage = false; ///< A stream ends with it.
+  bool countsUsage = false;   ///< Its events have it so far.
   /// Each has its own prompt and as many answers as it says. They have one
   /// grammar, which is still to be compiled, or none.
   std::vector<Request> requests = {};

@@ -308,9 +308,9 @@ static std::string shortLine(const ordered_json &line) {
                           line["prompt_tokens"].get<int64_t>(),
                           line["cached_tokens"].get<int64_t>(),
                           line["completion_tokens"].get<int64_t>());
-    const auto first = line["first_token_seconds"].get<double>();
-    if (first > 0)
-      absl::StrAppendFormat(&text, ", the first after %.3f s", first);
+    if (line.contains("first_token_seconds"))
+      absl::StrAppendFormat(&text, ", the first after %.3f s",
+                            line["first_token_seconds"].get<double>());
     const std::string reason = line["finish_reason"].get<std::string>();
     absl::StrAppend(&text, reason.empty() ? "" : ", ", reason);
   }
@@ -339,8 +339,9 @@ void Service::write(const Entry &entry) {
                  {"prompt_tokens", entry.usage.promptTokens},
                  {"cached_tokens", entry.usage.cachedTokens},
                  {"completion_tokens", entry.usage.answerTokens},
-                 {"first_token_seconds", microseconds(entry.firstToken)},
                  {"finish_reason", entry.finishReason}});
+  if (entry.firstToken > 0)
+    line["first_token_seconds"] = microseconds(entry.firstToken);
   if (!entry.traceparent.empty())
     line["traceparent"] = entry.traceparent;
   if (!entry.error.empty())
@@ -362,9 +363,10 @@ HttpHandler Service::handler() {
     return answer;
   };
   handler.answer = [this](HttpExchange &exchange) { return answer(exchange); };
-  handler.malformed = [this](unsigned status, absl::string_view why,
-                             const std::string &remote) {
-    Entry entry{nullptr, remote, randomId("req_")};
+  handler.malformed = [this](const HttpRequest &head, unsigned status,
+                             absl::string_view why, const std::string &remote) {
+    Entry entry{head.target().empty() ? nullptr : &head, remote,
+                randomId("req_")};
     entry.status = status;
     entry.error = std::string(why);
     write(entry);

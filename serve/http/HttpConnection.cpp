@@ -150,6 +150,12 @@ HttpRefusal HttpConnection::refusalOf(const error_code &error) const {
                               "chunks, got more")};
   if (error == http::error::bad_version)
     return {505, "version: expected HTTP/1.1 or HTTP/1.0"};
+  if (error == http::error::bad_content_length ||
+      error == http::error::multiple_content_length)
+    return {400, "Content-Length: expected one number of bytes"};
+  if (error == http::error::bad_chunk ||
+      error == http::error::bad_chunk_extension)
+    return {400, "body: expected chunks, got other bytes"};
   return {400, "request: expected HTTP/1.1, got other bytes"};
 }
 
@@ -289,13 +295,14 @@ Task<HttpConnection::Taken> HttpConnection::takeRequest(Parser &parser) {
                                   needsMore ? input.size() - used : 0))
       error = http::error::header_limit;
     if (error) {
-      co_await refuse(refusalOf(error));
+      co_await refuse(parser.get(), refusalOf(error));
       co_return Taken::Nothing;
     }
     // The parser takes a head or the last chunk's trailers by themselves.
     if ((wasHead || parser.is_done()) && (!admitted || parser.chunked()) &&
         hasFoldedLine({input.data(), used})) {
-      co_await refuse({400, "header: expected each field on one line, got one "
+      co_await refuse(parser.get(),
+                      {400, "header: expected each field on one line, got one "
                             "that is folded"});
       co_return Taken::Nothing;
     }
@@ -306,7 +313,7 @@ Task<HttpConnection::Taken> HttpConnection::takeRequest(Parser &parser) {
       continue;
     HttpRequest &head = parser.get();
     if (std::optional<HttpRefusal> wrong = checkHead(head)) {
-      co_await refuse(*std::move(wrong));
+      co_await refuse(head, *std::move(wrong));
       co_return Taken::Nothing;
     }
     admitted = head.base();
@@ -326,8 +333,9 @@ Task<HttpConnection::Taken> HttpConnection::takeRequest(Parser &parser) {
 }
 
 /// Sends a client away whose bytes cannot be understood.
-Task<void> HttpConnection::refuse(HttpRefusal refusal) {
-  handler.malformed(refusal.status, refusal.why, remote);
+Task<void> HttpConnection::refuse(const HttpRequest &head,
+                                  HttpRefusal refusal) {
+  handler.malformed(head, refusal.status, refusal.why, remote);
   const HttpRequest none;
   HttpExchange exchange(*this, none, /*keepsAlive=*/false);
   co_await exchange.send(handler.errorAnswer(refusal.status, refusal.why));

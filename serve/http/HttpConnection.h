@@ -113,9 +113,9 @@ struct HttpHandler {
   std::function<std::optional<HttpAnswer>(HttpExchange &head)> refuse;
   /// Answers it.
   std::function<Task<void>(HttpExchange &exchange)> answer;
-  /// Is told of requests that cannot be read.
-  std::function<void(unsigned status, absl::string_view why,
-                     const std::string &remote)>
+  /// Is told of requests that cannot be read; `head` is what was read of it.
+  std::function<void(const HttpRequest &head, unsigned status,
+                     absl::string_view why, const std::string &remote)>
       malformed;
   /// The answer to one.
   std::function<HttpAnswer(unsigned status, absl::string_view why)> errorAnswer;
@@ -161,7 +161,7 @@ private:
   enum class Taken { Request, Refused, Nothing };
   Task<Taken> takeRequest(Parser &parser);
   HttpRefusal refusalOf(const boost::system::error_code &error) const;
-  Task<void> refuse(HttpRefusal refusal);
+  Task<void> refuse(const HttpRequest &head, HttpRefusal refusal);
   Task<void> sayFarewell();
   Task<bool> write(absl::string_view bytes);
   void limit(Clock::duration longest) { deadline = Clock::now() + longest; }

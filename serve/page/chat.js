@@ -150,7 +150,7 @@ function editMessage(message, text) {
 async function answer(chat) {
   const body = requestBody(chat, byId("model").value);
   const message = { role: "assistant", content: "", state: "partial" };
-  const run = { message, controller: new AbortController(), begin: performance.now(), parts: 0, thinking: false };
+  const run = { message, controller: new AbortController(), begin: performance.now(), thinking: false };
   const view = () => app.views.get(message);
   chat.messages.push(message);
   app.runs.set(chat.id, run);
@@ -165,7 +165,7 @@ async function answer(chat) {
   saveChat(chat);
   const saver = setInterval(() => saveChat(chat, false), 2000);
   try {
-    const options = { stream: true, stream_options: { include_usage: true } };
+    const options = { stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } };
     for await (const part of streamCompletion({ ...body, ...options }, run.controller.signal)) {
       receive(run, part);
       view()?.changed();
@@ -201,20 +201,18 @@ function receive(run, { choices: [choice] = [], usage }) {
     message.content += (run.thinking ? "\n</think>\n" : "") + delta.content;
     run.thinking = false;
   }
+  if (choice?.finish_reason) message.finish = choice.finish_reason;
+  const completion = usage?.completion_tokens;
   if (delta.content || delta.reasoning_content) {
-    run.parts += 1;
-    run.first ??= now;
+    run.first ??= { time: now, tokens: completion };
     run.last = now;
   }
-  if (choice?.finish_reason) message.finish = choice.finish_reason;
-  // A part holds about one token, until the server has counted.
-  const completion = usage ? usage.completion_tokens : run.parts;
-  const time = (run.last - run.first) / 1000;
+  // The first part may have several tokens, and its time is that of the prompt.
+  const time = (run.last - run.first?.time) / 1000;
   message.stats = {
-    counted: Boolean(usage),
     completion,
-    first: run.first ? (run.first - run.begin) / 1000 : null,
-    rate: time > 0 && completion > 1 ? (completion - 1) / time : null,
+    first: run.first ? (run.first.time - run.begin) / 1000 : null,
+    rate: time > 0 ? (completion - run.first.tokens) / time : null,
     prompt: usage?.prompt_tokens,
     cached: usage?.prompt_tokens_details?.cached_tokens,
     total: usage?.total_tokens,

@@ -27,6 +27,13 @@ function byId(id) {
   return document.getElementById(id);
 }
 
+// Closes a dialog, unless a field has what it does not take: then that one says so.
+function closeDialog(dialog) {
+  const wrong = dialog.querySelector("input:invalid");
+  if (wrong) wrong.reportValidity();
+  else dialog.close();
+}
+
 // An id that no other element has.
 function newId(kind) {
   newId.last = (newId.last || 0) + 1;

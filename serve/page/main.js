@@ -156,11 +156,16 @@ function startButtons() {
   });
   for (const button of document.querySelectorAll("[data-close]")) {
     button.append(icon("close"));
-    button.addEventListener("click", () => button.closest("dialog").close());
+    button.addEventListener("click", () => closeDialog(button.closest("dialog")));
   }
-  // A click beside a dialog closes it.
-  for (const dialog of document.querySelectorAll("dialog"))
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  for (const dialog of document.querySelectorAll("dialog")) {
+    // A click beside a dialog closes it, and so does Escape.
+    dialog.addEventListener("click", (event) => event.target === dialog && closeDialog(dialog));
+    dialog.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      closeDialog(dialog);
+    });
+  }
 }
 
 async function start() {

@@ -11,10 +11,9 @@ function seconds(time) {
 }
 
 // "412 tokens · 61.2 tokens/s · ...", as far as it is known.
-function statsText({ completion, rate, first, prompt, cached, counted }) {
-  const about = counted ? "" : "about ";
+function statsText({ completion, rate, first, prompt, cached }) {
   return [
-    completion ? about + count(completion, "token") : null,
+    completion ? count(completion, "token") : null,
     rate ? `${rate < 100 ? rate.toFixed(1) : whole(rate)} tokens/s` : null,
     first ? `first after ${seconds(first)}` : null,
     cached ? `${whole(cached)} of ${whole(prompt)} prompt tokens cached` : null,

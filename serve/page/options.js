@@ -3,7 +3,7 @@ const OPTIONS = {
   max_tokens: {"min": -1, "step": 1, "hint": "most tokens to generate; -1: until the context is full"},
   temperature: {"min": 0, "step": "any", "hint": "temperature that the logits are divided by; 0: always the most probable token"},
   top_k: {"min": -1, "step": 1, "hint": "sample from the K most probable tokens; 0 or -1: from all"},
-  top_p: {"min": 0, "max": 1, "step": "any", "hint": "sample from the fewest most probable tokens whose probabilities reach this sum; 1: from all"},
+  top_p: {"above": 0, "max": 1, "step": "any", "hint": "sample from the fewest most probable tokens whose probabilities reach this sum; 1: from all"},
   min_p: {"min": 0, "max": 1, "step": "any", "hint": "sample from the tokens with at least this share of the largest probability"},
   repetition_penalty: {"min": 0.01, "max": 100, "step": "any", "hint": "divide positive logits of tokens in the prompt and the answer by X, and multiply negative ones by it"},
   frequency_penalty: {"min": -2, "max": 2, "step": "any", "hint": "subtract X from a token's logit for each time that the token is in the answer"},

@@ -8,8 +8,10 @@ const SAMPLING = Object.entries({
 // Settings as far as they are of the right kind; what else an object has is dropped.
 function checkedSettings(given) {
   const settings = {};
-  for (const { name, min = -Infinity, max = Infinity } of SAMPLING)
-    if (Number.isFinite(given[name]) && given[name] >= min && given[name] <= max) settings[name] = given[name];
+  for (const { name, min = -Infinity, above = -Infinity, max = Infinity } of SAMPLING) {
+    const value = given[name];
+    if (Number.isFinite(value) && value >= min && value > above && value <= max) settings[name] = value;
+  }
   if (typeof given.system === "string" && given.system) settings.system = given.system;
   const stop = [given.stop].flat().filter((text) => typeof text === "string" && text);
   if (stop.length) settings.stop = stop;
@@ -67,16 +69,20 @@ function openSettings(chat, changed) {
     else settings[name] = value;
     changed();
   };
-  const field = ({ name, label, hint, ...limits }) => {
+  const field = ({ name, label, hint, above, ...limits }) => {
     const id = `setting-${name}`;
+    const change = () => {
+      const value = input.value === "" ? undefined : Number(input.value);
+      input.setCustomValidity(value <= above ? `Please enter a number above ${above}.` : "");
+      if (input.checkValidity()) set(name, value);
+    };
     const input = el("input", {
-      id, type: "number", ...limits, placeholder: "default", "aria-describedby": `${id}-hint`,
-      input: () => input.checkValidity() && set(name, input.value === "" ? undefined : Number(input.value)),
+      id, type: "number", ...limits, placeholder: "default", "aria-describedby": `${id}-hint`, input: change,
     });
     input.value = settings[name] ?? "";
     return el("div", { class: "field" }, el("label", { for: id }, label), input, el("small", { id: `${id}-hint` }, hint));
   };
-  const system = el("textarea", { id: "setting-system", rows: "4", placeholder: "You are a helpful assistant." });
+  const system = el("textarea", { id: "setting-system", rows: "4", placeholder: "default" });
   system.value = settings.system || "";
   system.addEventListener("input", () => set("system", system.value || undefined));
   const stop = el("textarea", { id: "setting-stop", rows: "2", spellcheck: "false", "aria-describedby": "stop-hint" });
@@ -105,6 +111,6 @@ function startKeyFields(changed) {
   remember.addEventListener("change", set);
   byId("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    byId("settings").close();
+    closeDialog(byId("settings"));
   });
 }

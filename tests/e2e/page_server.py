@@ -84,6 +84,7 @@ class PageServer:
         self.refusal = None  # (status, message, headers) for completions.
         self.history = {"seconds_ago": [], "figures": {}}
         self.hold = threading.Event()
+        self.tokens_of_piece = 1
         self.bodies, self.cancelled = [], 0
         self.page, self.policy = assemble()
         outer = self
@@ -180,16 +181,18 @@ class PageServer:
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             handler.wfile.flush()
 
-        def event(choices, **more):
+        def event(choices):
+            usage = {"prompt_tokens": 120, "completion_tokens": tokens, "total_tokens": 120 + tokens,
+                     "prompt_tokens_details": {"cached_tokens": 96}}  # fmt: skip
             head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": body["model"]}
-            send(f"data: {json.dumps(head | {'choices': choices} | more)}\n\n")
+            send(f"data: {json.dumps(head | {'choices': choices, 'usage': usage})}\n\n")
 
         def delta(value, reason=None):
             event([{"index": 0, "delta": value, "finish_reason": reason}])
 
+        tokens, reason = 0, "stop"
         send(": a comment\n\n")
         delta({"role": "assistant", "content": ""})
-        tokens, reason = 0, "stop"
         for piece in self.answer(body):
             if piece is None:
                 self.wait(handler)
@@ -201,12 +204,10 @@ class PageServer:
                 reason = piece.get("finish_reason", reason)
                 delta(piece.get("delta", {}))
             else:
+                tokens += self.tokens_of_piece
                 delta({"content": piece})
-                tokens += 1
         delta({}, reason)
-        cached = {"cached_tokens": 96}
-        event([], usage={"prompt_tokens": 120, "completion_tokens": tokens, "total_tokens": 120 + tokens,
-                         "prompt_tokens_details": cached})  # fmt: skip
+        event([])
         send("data: [DONE]\n\n")
         send("")
 

@@ -250,7 +250,7 @@ class Pipes(ChatCase):
         self.assertRegex(result.stderr, r"context is full: the conversation has \d+ tokens with this message, and 64 fit; /clear")
         with open(path) as f:
             self.assertEqual(len(json.load(f)["messages"]), 2)
-        cut = re.findall(r"cut: the context is full, (\d+) \+ (\d+) of 64 tokens", result.stderr)
+        cut = re.findall(r"cut: the context of 64 tokens is full, with (\d+) of the conversation and (\d+) of the answer", result.stderr)
         for prompt, answer in cut:
             self.assertIn(int(prompt) + int(answer), (64, 65))
 

@@ -49,16 +49,33 @@ class Chats(PageCase):
         del body["messages"]
         self.assertEqual(
             body,
-            {"model": MODEL, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.5, "top_k": 40,
-             "max_tokens": 100, "seed": 7, "stop": ["END\n", "Halt"]},
+            {"model": MODEL, "stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+             "temperature": 0.5, "top_k": 40, "max_tokens": 100, "seed": 7, "stop": ["END\n", "Halt"]},
         )  # fmt: skip
 
-    def test_a_field_out_of_range_is_not_sent(self):
+    def test_a_field_out_of_range_keeps_the_settings_open(self):
         self.click("#open-settings")
-        self.fill("#setting-top_p", "7")
+        for value in ("7", "0"):
+            self.evaluate("byId('setting-top_p').value = ''")
+            self.fill("#setting-top_p", value)
+            self.click("#settings [data-close]")
+            self.assertTrue(self.evaluate("byId('settings').open"))
+            self.assertTrue(self.evaluate("byId('setting-top_p').matches(':focus:invalid')"))
+        self.assertIn("above 0", self.evaluate("byId('setting-top_p').validationMessage"))
+        self.fill("#setting-top_p", ".5")
         self.browser.press("Escape")
+        self.assertFalse(self.evaluate("byId('settings').open"))
         self.ask("One")
-        self.assertNotIn("top_p", self.server.bodies[0])
+        self.assertEqual(self.server.bodies[0]["top_p"], 0.5)
+
+    def test_an_answer_is_counted_by_the_server(self):
+        self.server.tokens_of_piece = 3
+        self.server.answer = lambda body: ["One ", "two ", None, "three"]
+        self.ask("Count", wait=False)
+        self.wait_for("document.querySelector('.answer .text').textContent.includes('two')")
+        self.click("#send")
+        self.wait_for("app.runs.size === 0")
+        self.assertRegex(self.text(".answer .stats"), "^6 tokens")
 
     def test_stop_closes_the_connection_and_keeps_the_text(self):
         self.server.answer = lambda body: ["Some text", None, "never"]

@@ -495,7 +495,7 @@ class Leaving(serving.ServedTestCase):
         self.assertTrue(wait_for(lambda: server.metric("num_grammars_compiling") == len(grammars)))
         server.process.send_signal(signal.SIGINT)
         self.assertTrue(wait_for(lambda: server.request("GET", "/health")[0] == 503))
-        waits = r"ending: waits up to 300 s for \d+ requests that run; Ctrl-C again ends at once\n"
+        waits = r"ending: waits up to 300 s for requests that run: \d+; Ctrl-C again ends at once\n"
         self.assertTrue(wait_for(lambda: re.fullmatch(waits, server.stderr[-1])), server.stderr)
         server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.process.wait(60), support.OK)
@@ -581,6 +581,8 @@ class Hostile(serving.ServedTestCase):
             ("/v1/completions", {"prompt": "a", "max_tokens": 10**6}, None, "context_length_exceeded"),
             ("/v1/completions", {"prompt": "a", "request: expected at most ": 1}, "request: expected at most ", None),
             (CHAT, {}, "messages", None),
+            (CHAT, nested(prompt="a"), "prompt", None),
+            ("/v1/completions", nested(prompt="a"), "messages", None),
             (CHAT, nested(chat_template_kwargs={"nothing": 1}), "chat_template_kwargs", None),
             (CHAT, nested(stream=True, stream_options={"a": 1}), "stream_options", None),
             (CHAT, nested(response_format={"type": "xml"}), "response_format", None),
@@ -594,6 +596,8 @@ class Hostile(serving.ServedTestCase):
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
             client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
             self.assertIn(b"413", client.recv(1000).split(b"\r\n")[0])
+        logged = {"status": 413, "method": "POST", "path": "/v1/completions"}
+        self.assertTrue(wait_for(lambda: any(logged.items() <= line.items() for line in self.server.log())))
 
     def test_a_prompt_past_the_context_is_refused_with_both_numbers(self):
         for path, body in (

@@ -192,6 +192,14 @@ class Chat(Client):
             self.assertEqual(len({getattr(chunk, field) for chunk in chunks}), 1, field)
         self.assertTrue(all(chunk.choices for chunk in self.chunks()))
 
+    def test_a_stream_counts_as_it_goes(self):
+        counting = {"include_usage": True, "continuous_usage_stats": True}
+        chunks = self.chunks(stream_options=counting, max_tokens=200, extra_body={"ignore_eos": True})
+        counts = [chunk.usage.completion_tokens for chunk in chunks]
+        self.assertEqual(counts, sorted(counts))
+        self.assertEqual(counts[-1], 200)
+        self.assertEqual(len({chunk.usage.prompt_tokens for chunk in chunks}), 1)
+
     def test_a_stream_ends_with_its_last_chunk(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         self.addCleanup(connection.close)

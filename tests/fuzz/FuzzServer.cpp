@@ -100,8 +100,8 @@ void fuzzHttp(absl::string_view bytes) {
     co_await exchange.sendPart(request.body());
     co_await exchange.end();
   };
-  handler.malformed = [](unsigned status, absl::string_view,
-                         const std::string &) {
+  handler.malformed = [](const HttpRequest &, unsigned status,
+                         absl::string_view, const std::string &) {
     expectThat(status >= 400 && status < 600, "an error");
   };
   handler.errorAnswer = [](unsigned status, absl::string_view why) {

@@ -275,6 +275,11 @@ class Arguments(PackageTest):
             self.refuse(f"prompt: expected a text or token ids, got {wrong!r}", submit, wrong)
         self.refuse("prompt: expected a text without halves of characters", submit, "\ud800")
         self.refuse("prompt: expected an int", submit, [1.5])
+        for name in ("max_tokens", "n", "top_k", "logprobs", "seed"):
+            self.refuse(f"option {name}: expected an int, got True", submit, "a", **{name: True})
+        self.refuse("option temperature: expected a float, got True", submit, "a", temperature=True)
+        self.refuse("option seed: expected an int from -9223372036854775808 to 18446744073709551615, got", submit, "a",
+                    seed=2**64)  # fmt: skip
         self.refuse("option stop: expected str or a list of them, got 5", submit, "a", stop=5)
         self.refuse("option logit_bias: expected a dict from ids to numbers, got [1]", submit, "a", logit_bias=[1])
         self.refuse("json_schema: expected what JSON has", submit, "a", json_schema={"a": object()})
@@ -295,11 +300,11 @@ class Arguments(PackageTest):
             self.refuse(f"compile: expected a dict of options, got {wrong!r}", load, MODEL, compile=wrong)
         self.refuse("unknown option ctxsize; did you mean ctx_size?", load, MODEL, compile={"ctxsize": 64})
         self.refuse("ctx_size: expected no NUL in it", load, MODEL, compile={"ctx_size": "1\0"})
-        self.refuse("native: expected what Model.load(path) gives it, got 'a'", llamac.Model, "a")
+        self.refuse("Model: expected Model.load(path), which makes one, got 'a'", llamac.Model, "a")
         self.refuse("model: expected a path, got 5", llamac.compile, 5, "a.plan")
         self.refuse("compile: missing 1 required positional argument: 'output'", llamac.compile, MODEL)
         self.refuse("Engine: missing 1 required positional argument: 'model'", llamac.Engine)
-        self.refuse("model: expected a llamac.Model, got 'a'", llamac.Engine, "a")
+        self.refuse("model: expected a llamac.Model, as Model.load(path) makes it, got 'a'", llamac.Engine, "a")
         self.refuse("did you mean max_waiting?", llamac.Engine, self.model, max_wait=1)
         self.refuse("option chat_template: chat template, line 1", llamac.Engine, self.model, chat_template="{% if %}")
 

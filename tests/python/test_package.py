@@ -160,6 +160,9 @@ class Models(PackageTest):
         with llamac.Model.load(MODEL, compile={"ctx_size": 64}) as short:
             self.assertEqual(short.context, 64)
             self.assertNotEqual(short.path, self.model.path)
+            # A plan has been compiled, in one way.
+            llamac.Model.load(short.path, compile={"ctx_size": 64}).close()
+            self.assert_error(Code.USAGE, "ctx_size: expected 64, which", llamac.Model.load, short.path, compile={"ctx_size": 5})
 
     def test_the_name_of_a_pulled_model_is_a_model(self):
         models = self.path("models")

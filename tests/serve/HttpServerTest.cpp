@@ -84,8 +84,11 @@ protected:
     handler.answer = [this](HttpExchange &exchange) {
       return answer(exchange);
     };
-    handler.malformed = [this](unsigned, absl::string_view,
-                               const std::string &) { ++malformed; };
+    handler.malformed = [this](const HttpRequest &head, unsigned,
+                               absl::string_view, const std::string &) {
+      ++malformed;
+      target = std::string(head.target());
+    };
     handler.errorAnswer = [](unsigned status, absl::string_view why) {
       return HttpAnswer{status, std::string(why)};
     };
@@ -170,6 +173,7 @@ protected:
   std::unique_ptr<HttpServer> server;
   std::thread thread;
   std::atomic<int> left = 0, malformed = 0;
+  std::string target; ///< The last malformed request names it.
 };
 
 TEST_F(HttpServerTest, AConnectionTakesRequestsOneAfterTheOther) {
@@ -245,6 +249,7 @@ TEST_F(HttpServerTest, AmbiguousLengthsAreRefused) {
     EXPECT_THAT(text, Not(HasSubstr("/hidden"))) << fields;
   }
   EXPECT_EQ(malformed, 12);
+  EXPECT_EQ(target, "/");
 }
 
 TEST_F(HttpServerTest, BytesThatAreNoRequestAreRefused) {

@@ -152,11 +152,12 @@ static absl::StatusOr<GrammarSource> translate(const GrammarSource &source,
 absl::Status checkGrammar(const GrammarSource &source,
                           const GrammarLimits &limits) {
   GrammarWork work(limits.compileSeconds, limits.compileBytes);
-  const auto translated =
-      withoutExceptions([&] { return translate(source, work); });
-  return translated.ok()
-             ? absl::OkStatus()
-             : withContext(translated.status(), nameOf(source.kind));
+  const absl::Status status = withoutExceptions([&]() -> absl::Status {
+    LLAMAC_ASSIGN_OR_RETURN(const GrammarSource translated,
+                            translate(source, work));
+    return parseGrammar(translated, work);
+  });
+  return status.ok() ? status : withContext(status, nameOf(source.kind));
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>

@@ -95,8 +95,8 @@ struct GrammarLimits {
   double answerSeconds = 1, tokenSeconds = 5e-3;
 };
 
-/// Error of compiling `source` that no vocabulary is needed for: syntax of
-/// schemas and regexes, what they ask for that is not supported, and size.
+/// Error of compiling `source` that no vocabulary is needed for: its syntax,
+/// what it asks for that is not supported, and its size.
 absl::Status checkGrammar(const GrammarSource &source,
                           const GrammarLimits &limits = {});
 
@@ -156,6 +156,10 @@ private:
   std::mutex keeping;   ///< Guards `kept`.
   std::list<Kept> kept; ///< The one used last is first.
 };
+
+/// Usage error where `source`, of rules or tags, is none; unsupported where
+/// llamac was built without grammars.
+absl::Status parseGrammar(const GrammarSource &source, GrammarWork &work);
 
 /// The backend for a vocabulary; see GrammarCompiler.
 absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>

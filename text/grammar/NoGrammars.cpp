@@ -11,12 +11,20 @@
 
 namespace llamac {
 
+static absl::Status notBuilt() {
+  return unsupportedError("grammars: llamac was built without XGrammar; run "
+                          "scripts/setup.sh build, then scripts/build.sh");
+}
+
+absl::Status parseGrammar(const GrammarSource &source, GrammarWork &work) {
+  return notBuilt();
+}
+
 absl::StatusOr<std::unique_ptr<GrammarCompiler::Backend>>
 newGrammarBackend(const Tokenizer &tokenizer, int64_t vocabSize,
                   absl::Span<const int32_t> stopIds,
                   const GrammarLimits &limits) {
-  return unsupportedError("grammars: llamac was built without XGrammar; run "
-                          "scripts/setup.sh build, then scripts/build.sh");
+  return notBuilt();
 }
 
 } // namespace llamac

@@ -133,8 +133,11 @@ static absl::Status errorOf(absl::string_view message) {
       absl::StartsWith(message, "Check failed") && at != message.npos)
     message.remove_prefix(at + condition.size());
   constexpr size_t most = 300;
-  return usageError(absl::StripAsciiWhitespace(
+  std::string text(absl::StripAsciiWhitespace(
       absl::StrReplaceAll(message.substr(0, most), {{"\n", " "}})));
+  if (absl::EndsWith(text, "but got"))
+    text += " the end of the text";
+  return usageError(text);
 }
 
 /// Calls `function` within `work`; an exception, or a warning where it
@@ -301,6 +304,10 @@ static xgrammar::Grammar parse(const GrammarSource &source) {
   std::visit([](const auto &error) { throw error; },
              std::get<xgrammar::StructuralTagError>(made));
   throw std::invalid_argument("unknown kind of grammar");
+}
+
+absl::Status parseGrammar(const GrammarSource &source, GrammarWork &work) {
+  return guarded(work, true, [&] { return parse(source); }).status();
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>>

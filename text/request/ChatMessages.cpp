@@ -343,7 +343,10 @@ absl::StatusOr<ChatRequest> readChatRequest(const JsonObject &object,
     return request;
   if (!format.mentions("tools", /*withTools=*/true))
     return object.fail(
-        "tools", "none, as the model's chat template knows no tools", "some");
+        "tools",
+        "none, as the model's chat template knows no tools and no other one "
+        "was given",
+        "some");
   inputs.tools = object.textOf("tools", text);
   return request;
 }

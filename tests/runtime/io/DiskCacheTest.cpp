@@ -176,7 +176,7 @@ TEST_F(DiskCacheTest, AKeptLimitHoldsUntilItIsTakenBack) {
   EXPECT_EQ(cacheLimit().bytes, 2048u);
   unsetenv("LLAMAC_CACHE_SIZE");
   for (const char *bad : {"", "many", "-1", "1.5G"})
-    EXPECT_EQ(exitCode(keepCacheLimit(bad)), ExitCode::Usage) << bad;
+    EXPECT_EQ(exitCode(keepCacheLimit(bad).status()), ExitCode::Usage) << bad;
   EXPECT_EQ(cacheLimit().bytes, 1500u);
   for (int i = 0; i < 2; ++i)
     ASSERT_TRUE(keepCacheLimit("default").ok());
