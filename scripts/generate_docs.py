@@ -150,18 +150,15 @@ def python_types(scopes):
               "from collections.abc import Mapping, Sequence", "from typing import TypedDict"]  # fmt: skip
     for scope, options in scopes.items():
         # help() shows the docstring of a class alone.
-        lines += ["", "", f"class {scope}Options(TypedDict, total=False):", f'    """{SCOPES[scope]} Options and defaults:', ""]
+        lines += ["", "", f"class {scope}Options(TypedDict, total=False):", f'    """{SCOPES[scope]} Options:', ""]
         for option in options:
-            lines += textwrap.wrap(f"{option.text('name')}: {default_of(option)}", 88, initial_indent=" " * 8,
-                                   subsequent_indent=" " * 12)  # fmt: skip
+            notes = "; ".join(filter(None, (option.text("range"), "default: " + default_of(option))))
+            lines += textwrap.wrap(f"{option.text('name')}: {option.text('help')} ({notes})", 88,
+                                   initial_indent=" " * 8, subsequent_indent=" " * 12)  # fmt: skip
         lines += ['    """', ""]
         for option in options:
             name, kind = option.text("name"), KINDS[option.kind]
-            notes = "; ".join(filter(None, (option.text("range"), "default: " + default_of(option))))
-            help = option.text("help")
             lines.append(f"    {name}: {kind}{' | Mapping[str, object]' if name == 'json_schema' else ''}")
-            lines += textwrap.wrap(f'"""{help[0].upper()}{help[1:]} ({notes})."""', 88, initial_indent="    ",
-                                   subsequent_indent="    ")  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

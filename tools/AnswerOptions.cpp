@@ -74,8 +74,8 @@ static absl::Status readGrammar(AnswerOptions &options) {
   if (!options.request.grammar)
     return absl::OkStatus();
   auto &[kind, text, controls] = *options.request.grammar;
-  // No file is called {...}, or can be named as ./{...}.
-  if (kind == GrammarSource::Ebnf ||
+  // No file is called {...} or a rule ::= ..., or can be named as ./{...}.
+  if ((kind == GrammarSource::Ebnf && !absl::StrContains(text, "::=")) ||
       (kind == GrammarSource::JsonSchema && !absl::StartsWith(text, "{"))) {
     options.grammarPath = text;
     LLAMAC_ASSIGN_OR_RETURN(text, readText(options.grammarPath));

@@ -214,9 +214,14 @@ absl::Status Chat::take(const std::string &text) {
   if (absl::StartsWith(text, "//"))
     return ask(text.substr(1));
   const size_t space = std::min(text.find_first_of(" \t\n"), text.size());
-  const std::string name = text.substr(0, space);
+  std::string name = text.substr(0, space);
   const std::string argument(
       absl::StripAsciiWhitespace(absl::string_view(text).substr(space)));
+  // The words of other programs.
+  if (name == "/bye" || name == "/quit")
+    name = "/exit";
+  if (name == "/?")
+    name = "/help";
   std::vector<std::string> names;
   for (const Command &command : commands) {
     names.emplace_back(command.name);
@@ -351,12 +356,12 @@ absl::Status Chat::help(const std::string &) {
 }
 
 absl::Status Chat::system(const std::string &argument) {
-  if (argument.empty())
-    say(conversation.system().value_or("there is no system message"));
-  else if (argument == "\"\"")
+  if (argument == "\"\"")
     conversation.setSystem(std::nullopt);
-  else
+  else if (!argument.empty())
     conversation.setSystem(argument);
+  if (argument.empty() || isTerminal)
+    say(conversation.system().value_or("there is no system message"));
   return absl::OkStatus();
 }
 
@@ -432,14 +437,15 @@ absl::Status Chat::set(const std::string &argument) {
     printText(log, settings.list());
     return absl::OkStatus();
   }
-  if (value.empty()) {
+  if (!value.empty())
+    LLAMAC_RETURN_IF_ERROR(settings.set(name, value, [&](Request &request) {
+      return prepareOptions(*scheduler, request);
+    }));
+  if (value.empty() || isTerminal) {
     LLAMAC_ASSIGN_OR_RETURN(const std::string line, settings.show(name));
     say(line);
-    return absl::OkStatus();
   }
-  return settings.set(name, value, [&](Request &request) {
-    return prepareOptions(*scheduler, request);
-  });
+  return absl::OkStatus();
 }
 
 absl::Status Chat::stats(const std::string &) {

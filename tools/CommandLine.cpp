@@ -218,6 +218,8 @@ struct RequestFlag {
       return flag<GrammarField>(std::string());
     if (grammar.kind == GrammarSource::JsonSchema)
       help += ": {...}, or a file";
+    if (grammar.kind == GrammarSource::Ebnf)
+      help += ": these, or a file";
     return value<GrammarField, std::string>();
   }
 
@@ -416,10 +418,10 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
   const OptionGroup group{app};
   group
       .addDefault(
-          "--prompt-tokens", options.promptTokens, "N",
+          "-p,--prompt-tokens", options.promptTokens, "N",
           "Tokens of the prompt; comma separated: one measurement for each")
       ->delimiter(',');
-  group.addDefault("--gen-tokens", options.genTokens, "N",
+  group.addDefault("-n,--gen-tokens", options.genTokens, "N",
                    "Tokens to decode after the prompt");
   group
       .addDefault("--batch", options.batch, "N",
@@ -473,7 +475,7 @@ void addBenchOptions(CLI::App &app, BenchOptions &options) {
 void addGenerateOptions(CLI::App &app, GenerateCommandOptions &options) {
   const OptionGroup files{app, "Files"};
   files
-      .add("--prompts", options.prompts, "FILE",
+      .add("FILE,--prompts", options.prompts, "FILE",
            "File of requests, one JSON object a line (docs/generate.md); -: "
            "stdin")
       ->required();

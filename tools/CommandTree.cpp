@@ -35,7 +35,8 @@ CLI::Validator suggestedValues(absl::string_view list) {
 }
 
 bool OptionEntry::takesFiles() const {
-  return std::ranges::count(std::array{"FILE", "MODEL", "PLAN", "NAME=FILE.cu"},
+  return std::ranges::count(std::array{"FILE", "GRAMMAR", "MODEL", "PLAN",
+                                       "NAME=FILE.cu", "SCHEMA"},
                             type) != 0;
 }
 

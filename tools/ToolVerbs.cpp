@@ -87,7 +87,7 @@ static void addManualCommand(CLI::App &app, absl::Status &status) {
 
 void addToolVerbs(CLI::App &app, const ToolParts &parts, absl::Status &status) {
   app.set_version_flag(
-      "--version", [parts] { return versionText(parts); },
+      "-V,--version", [parts] { return versionText(parts); },
       "Print the version, the build and the libraries");
   addDoctorCommand(app, parts, status);
   addCacheCommand(app, status);

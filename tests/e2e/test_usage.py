@@ -250,7 +250,7 @@ class Words(support.TestCase):
 
     def test_help_has_a_verbs_own_flags_and_fits_a_terminal(self):
         main = self.llamac("--help").stdout
-        self.assertEqual(set(re.findall(r"^  --(\S+)", main, re.M)), {"version"})
+        self.assertEqual(set(re.findall(r"^  (?:-\w, )?--(\S+)", main, re.M)), {"help", "version"})
         for verb in (*self.VERBS, "doctor", "cache", "completion", "manual"):
             self.assertRegex(main, rf"(?m)^  {verb} +\w")
         for verb in self.VERBS:

@@ -134,7 +134,7 @@ static constexpr NamedOption<Request> options[] = {
         {}, "--regex REGEX"),
     row("grammar", ofGrammar<GrammarSource::Ebnf>,
         "make the answer follow these rules, name ::= ..., which start at root",
-        {}, "--grammar FILE"),
+        {}, "--grammar GRAMMAR"),
 };
 
 absl::Span<const NamedOption<Request>> requestOptions() { return options; }
