@@ -32,6 +32,7 @@
 #include "absl/strings/strip.h"
 
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -314,7 +315,10 @@ void Chat::sayHowItEnded(StopReason reason) const {
   case StopReason::Context:
     say(absl::StrCat("cut: the context of ", scheduler->mostTokens(),
                      " tokens is full, with ", last->promptTokens,
-                     " of the conversation and ", last->answerTokens,
+                     " of the conversation and ",
+                     // The last token was not run.
+                     std::min(last->answerTokens,
+                              scheduler->mostTokens() - last->promptTokens),
                      " of the answer; /clear begins a new conversation"));
     break;
   case StopReason::Deadline:
@@ -380,6 +384,12 @@ static absl::Status checkFile(const char *name, const std::string &argument) {
 
 absl::Status Chat::save(const std::string &argument) {
   LLAMAC_RETURN_IF_ERROR(checkFile("/save", argument));
+  std::error_code error;
+  if (std::filesystem::is_regular_file(argument, error) &&
+      !Conversation::load(argument, *format).ok())
+    return usageError(absl::StrCat("/save: expected a new file or one of a "
+                                   "conversation, got ",
+                                   argument));
   LLAMAC_RETURN_IF_ERROR(withContext(conversation.save(argument), "/save"));
   sayCount(argument);
   return absl::OkStatus();

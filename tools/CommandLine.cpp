@@ -68,7 +68,7 @@ static void addParallel(const OptionGroup &group, int64_t &parallel,
       .add("--parallel,--max-num-seqs", parallel, "N",
            absl::StrCat(what, " that run at once (default: ", count,
                         "; on cuda as many as one step of decode takes)"))
-      ->check(wholeNumber(1, mostTokens));
+      ->check(wholeNumber(1, mostSequences));
 }
 
 CLI::Validator outputFile() {

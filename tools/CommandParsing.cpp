@@ -147,6 +147,21 @@ static std::string describeMistyped(const CLI::App &verb) {
                             ", got neither; llamac has more verbs");
 }
 
+/// The error for the option `flag`, which `verb` does not have.
+static std::string describeUnknown(const CLI::App &verb,
+                                   const std::string &flag) {
+  const bool takesTarget = verb.get_option_no_throw("--target");
+  if (takesTarget &&
+      (flag == "-ngl" || flag == "--gpu-layers" || flag == "--n-gpu-layers"))
+    return absl::StrCat("unknown option ", flag,
+                        "; --target cuda runs all layers on a GPU");
+  std::vector<std::string> names;
+  for (const CLI::Option *known : verb.get_options())
+    for (const std::string &name : known->get_lnames())
+      names.push_back("--" + name);
+  return absl::StrCat("unknown option ", flag, suggestion(flag, names));
+}
+
 /// The error for an argument that nothing takes, which `verb` ends at.
 static std::string describeExtra(const CLI::App &verb,
                                  const std::string &argument) {
@@ -167,11 +182,7 @@ static std::string describeExtra(const CLI::App &verb,
                                            verb.get_name(), " run ", argument)
                             : meant);
   }
-  for (const CLI::Option *known : verb.get_options())
-    for (const std::string &name : known->get_lnames())
-      names.push_back("--" + name);
-  const std::string flag = argument.substr(0, argument.find('='));
-  return absl::StrCat("unknown option ", flag, suggestion(flag, names));
+  return describeUnknown(verb, argument.substr(0, argument.find('=')));
 }
 
 /// The parser's message about `verb` as ours are: what, expected, got.
@@ -275,7 +286,7 @@ static std::string describePlace(const CLI::App &app, const CLI::App &verb,
       std::find_if(arguments.rbegin(), end, [&](const auto &each) {
         return isUnknownCluster(verb, each);
       });
-  return cluster == end ? "" : absl::StrCat("unknown option ", *cluster);
+  return cluster == end ? "" : describeUnknown(verb, *cluster);
 }
 
 /// A message about what is wrong with the command line of `app`.

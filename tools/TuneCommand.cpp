@@ -178,7 +178,9 @@ static std::string summaryText(absl::Span<const ProgramResult> results,
     return "";
   std::string text = absl::StrFormat("%d of %d candidates tried in %.0f s",
                                      all - left, all, seconds);
-  if (left > 0 && left < all)
+  if (left == all)
+    absl::StrAppend(&text, "; a larger --budget tries them");
+  else if (left > 0)
     absl::StrAppendFormat(&text, "; --budget %.0f may do for all",
                           std::ceil(seconds * static_cast<double>(all) /
                                     static_cast<double>(all - left)));

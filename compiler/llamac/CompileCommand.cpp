@@ -418,6 +418,10 @@ struct CompileCommand {
                                      stopAfter));
     if (reports.explainRows != 0 && !reports.explainKernels)
       return usageError("--explain-rows: expected it with --explain-kernels");
+    if (last < Phase::Fuse && reports.explainFusion)
+      return usageError(absl::StrCat("--explain-fusion: expected --stop-after "
+                                     "fuse or later, got ",
+                                     stopAfter));
     if (last < Phase::Schedule && reports.explainKernels)
       return usageError(absl::StrCat("--explain-kernels: expected --stop-after "
                                      "schedule or later, got ",

@@ -27,4 +27,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except llamac.Error as error:
+        raise SystemExit(f"chat.py: {error}") from None

@@ -21,4 +21,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except llamac.Error as error:
+        raise SystemExit(f"complete.py: {error}") from None

@@ -24,4 +24,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except llamac.Error as error:
+        raise SystemExit(f"many.py: {error}") from None

@@ -26,4 +26,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except llamac.Error as error:
+        raise SystemExit(f"perplexity.py: {error}") from None

@@ -36,12 +36,13 @@ function requestBody(chat, model) {
   return { model, messages, ...sampling };
 }
 
-// Messages as a server gets them: without thoughts, and without answers that failed.
-// The questions before and after such an answer become one, since many templates want
-// the roles to alternate.
+// Messages as a server gets them: without thoughts, answers that failed, and questions
+// that were refused, such as one that is too long. The questions before and after an
+// answer that failed become one, since many templates want the roles to alternate.
 function conversation(messages) {
   const result = [];
-  for (const { role, content } of messages) {
+  const isRefused = (i) => messages[i + 1]?.error?.status === 400;
+  for (const { role, content } of messages.filter((_, i) => !isRefused(i))) {
     const text = role === "assistant" ? separateThought(content).answer.trim() : content;
     if (text && result.at(-1)?.role === role) result.at(-1).content += `\n\n${text}`;
     else if (text) result.push({ role, content: text });

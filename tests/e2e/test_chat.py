@@ -254,6 +254,16 @@ class Pipes(ChatCase):
         for prompt, answer in cut:
             self.assertIn(int(prompt) + int(answer), (64, 65))
 
+    def test_a_conversation_replaces_no_other_file(self):
+        path = self.path("notes.txt")
+        with open(path, "w") as f:
+            f.write("keep")
+        args = [support.LLAMAC_RUN, "chat", self.plan, *GREEDY, "-q"]
+        said = support.run(args, stdin=None, input=f"/save {path}\n").stderr
+        self.assertIn(f"/save: expected a new file or one of a conversation, got {path}", said)
+        with open(path) as f:
+            self.assertEqual(f.read(), "keep")
+
     def test_what_cannot_be_is_refused_before_it_begins(self):
         wrong = self.path("wrong.json")
         with open(wrong, "w") as f:

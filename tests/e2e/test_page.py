@@ -175,6 +175,16 @@ class Chats(PageCase):
         self.assertEqual(self.text(".answer .text"), "half")
         self.assertIn("the device failed", self.text(".answer .error"))
 
+    def test_a_question_that_was_refused_is_not_sent_again(self):
+        self.expected = ["400"]
+        self.ask("Zero")
+        self.server.refusal = (400, "the prompt has 9000 tokens, the context 8192")
+        self.ask("One")
+        self.server.refusal = None
+        self.ask("Two")
+        contents = [m["content"] for m in self.server.bodies[-1]["messages"]]
+        self.assertEqual(contents, ["Zero", ANSWER.strip(), "Two"])
+
     def test_questions_beside_a_failed_answer_are_sent_as_one(self):
         self.expected = ["503"]
         self.server.refusal = (503, "busy")

@@ -113,7 +113,7 @@ class Tune(support.TestCase):
         untried = r"  \d+ kernels +default  \d+ not tried: no time was left\n"
         self.assertRegex(told, rf"^decode, .*: not decided, nothing was changed\n{untried}")
         left = [int(count) for count in re.findall(r"(\d+) not tried", told)]
-        self.assertTrue(told.endswith(f"0 of {sum(left)} candidates tried in 0 s\nspeed against the defaults: nothing was decided\n"), told)
+        self.assertTrue(told.endswith(f"0 of {sum(left)} candidates tried in 0 s; a larger --budget tries them\nspeed against the defaults: nothing was decided\n"), told)
 
     def test_wrong_options_are_one_line(self):
         for options in (["--budget", "-3"], ["--candidates", "0"]):

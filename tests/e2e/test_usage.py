@@ -174,7 +174,7 @@ class Words(support.TestCase):
             # Neither is like another one.
             (("run", "m", "--max-new-tokens", "3"), "unknown option --max-new-tokens; see"),
             (("run", "m", "--keep", "3"), "unknown option --keep; see"),
-            (("run", "m", "--gpu-layers", "3"), "unknown option --gpu-layers; see"),
+            (("run", "m", "--gpu-layers", "3"), "unknown option --gpu-layers; --target cuda runs all layers on a GPU; see"),
             (("run", "m", "--ctx", "3"), "unknown option --ctx; did you mean --ctx-size?"),
             (("help", "frobnicate"), "unknown verb frobnicate; see"),
             (("compile", "m", "--target", "gpu"), "--target: expected one of {cpu,cuda,sim,reference}, got gpu; see"),
@@ -230,8 +230,8 @@ class Words(support.TestCase):
             (("--model", "m", "run", "hi"), "unexpected option --model before the verb run, whose options stand behind it; see"),
             (("-t", "2", "run", "m", "hi"), "unexpected option -t before the verb run"),
             (("run", "m", "--", "hi", "-n", "3"), "unexpected argument -n; options stand before --; see"),
-            (("run", "m", "hi", "-ngl", "99"), "unknown option -ngl; see"),
-            (("run", "m", "-ngl", "99", "-p", "hi"), "unknown option -ngl; see"),
+            (("run", "m", "hi", "-ngl", "99"), "unknown option -ngl; --target cuda runs all layers on a GPU; see"),
+            (("run", "m", "-ngl", "99", "-p", "hi"), "unknown option -ngl; --target cuda"),
             (("chat", "m", "-cnv"), "unknown option -cnv; see"),
         ):
             self.assertIn(f"llamac: error: {expected}", self.llamac(*args, expect=USAGE).stderr)

@@ -128,13 +128,13 @@ static constexpr NamedOption<Request> options[] = {
         "make the answer a JSON object", {}, "--json-object"),
     row("json_schema", ofGrammar<GrammarSource::JsonSchema>,
         "make the answer JSON that matches this schema", {},
-        "--json-schema SCHEMA"),
+        "--json-schema,--guided-json SCHEMA"),
     row("regex", ofGrammar<GrammarSource::Regex>,
         "make the whole answer match this expression, in ECMAScript's syntax",
-        {}, "--regex REGEX"),
+        {}, "--regex,--guided-regex REGEX"),
     row("grammar", ofGrammar<GrammarSource::Ebnf>,
         "make the answer follow these rules, name ::= ..., which start at root",
-        {}, "--grammar GRAMMAR"),
+        {}, "--grammar,--guided-grammar GRAMMAR"),
 };
 
 absl::Span<const NamedOption<Request>> requestOptions() { return options; }

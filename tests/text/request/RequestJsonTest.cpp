@@ -168,6 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
               "unknown one; did you mean temperature?"},
         Wrong{R"({"repeat_penalty": 1.1})",
               "unknown one; did you mean repetition_penalty?"},
+        Wrong{R"({"guided_json": {}})",
+              "unknown one; did you mean json_schema?"},
         Wrong{R"({"stream": false})", "stream: expected a field of a request"},
         Wrong{R"({"frequency_penalty": "1"})", "frequency_penalty: expected a"},
         Wrong{R"({"grammar": 7})", "grammar: expected a string"},
