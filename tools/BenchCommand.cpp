@@ -316,7 +316,8 @@ static absl::Status checkOptions(const Model &model,
           absl::StrCat("--prompt-tokens: expected at least 1, got ", tokens));
     if (isServing(options))
       continue; // checkServing() knows which of them are used.
-    LLAMAC_RETURN_IF_ERROR(checkFits(tokens, options.genTokens, context));
+    LLAMAC_RETURN_IF_ERROR(
+        checkFits(tokens, options.genTokens, options.genTokens, context));
   }
   const int64_t most = model.plan().kv->maxSequences;
   for (const int64_t batch : options.batch)

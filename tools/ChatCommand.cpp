@@ -475,9 +475,10 @@ absl::Status Chat::stats(const std::string &) {
   line += draftsText(last->draftTokens, last->acceptedTokens);
   say(line);
   // The last token of an answer that fills it was not run.
-  const int64_t most = scheduler->mostTokens();
+  const int64_t maxTokens = scheduler->mostTokens();
   absl::FPrintF(log, "context %d of %d tokens\n",
-                std::min(last->promptTokens + last->answerTokens, most), most);
+                std::min(last->promptTokens + last->answerTokens, maxTokens),
+                maxTokens);
   return absl::OkStatus();
 }
 

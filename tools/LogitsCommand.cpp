@@ -55,10 +55,7 @@ absl::Status logitsCommand(const std::shared_ptr<const Model> &model,
     return usageError(
         absl::StrCat("--chunk: expected 0 or more, got ", options.chunk));
   if (count > model->context())
-    return withReason(usageError(absl::StrCat(
-                          "request: expected at most ", model->context(),
-                          " tokens, the context of the plan, got ", count)),
-                      contextExceeded);
+    return contextError(model->context(), absl::StrCat(count));
   LLAMAC_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::create(model, {.batchInvariant = options.batchInvariant}));

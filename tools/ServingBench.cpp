@@ -208,15 +208,12 @@ static absl::Status checkTogether(const BenchOptions &options, bool hasDraft) {
 }
 
 absl::Status checkFits(int64_t promptTokens, int64_t answerTokens,
-                       int64_t context) {
-  if (promptTokens <= context && answerTokens <= context - promptTokens)
-    return absl::OkStatus();
-  return withReason(usageError(absl::StrCat(
-                        "request: expected at most ", context,
-                        " tokens, the context of the plan, got a prompt "
-                        "of ",
-                        promptTokens, " and ", answerTokens, " to generate")),
-                    contextExceeded);
+                       int64_t steps, int64_t context) {
+  return promptTokens <= context && steps <= context - promptTokens
+             ? absl::OkStatus()
+             : contextError(context,
+                            absl::StrCat("a prompt of ", promptTokens, " and ",
+                                         answerTokens, " to generate"));
 }
 
 absl::Status checkServing(const BenchOptions &options, const Model &model) {
@@ -230,8 +227,9 @@ absl::Status checkServing(const BenchOptions &options, const Model &model) {
                 {0, options.promptTokens.front(), options.genTokens}};
   const int64_t context = model.context();
   for (const Arrival &arrival : arrivals)
-    LLAMAC_RETURN_IF_ERROR(
-        checkFits(arrival.promptTokens, arrival.genTokens, context));
+    // The last token of an answer is not run.
+    LLAMAC_RETURN_IF_ERROR(checkFits(arrival.promptTokens, arrival.genTokens,
+                                     arrival.genTokens - 1, context));
   return absl::OkStatus();
 }
 

@@ -16,9 +16,10 @@ namespace llamac {
 /// Whether `options` ask for requests that come and go, not for a fixed batch.
 bool isServing(const BenchOptions &options);
 
-/// Usage error where a prompt and an answer are more tokens than `context`.
+/// Usage error where a prompt, and the `steps` of one token that follow it to
+/// give an answer, are more tokens than `context`.
 absl::Status checkFits(int64_t promptTokens, int64_t answerTokens,
-                       int64_t context);
+                       int64_t steps, int64_t context);
 
 /// Usage error for options of requests that do not go together, or a trace or
 /// numbers that `model` cannot run.

@@ -167,16 +167,14 @@ absl::Status Scheduler::prepare(Request &request) const {
   if (asked - 1 > most - prompt)
     // The error names no field: either the prompt or what is asked of the
     // answer may change.
-    return withReason(
-        usageError(absl::StrCat(
-            "request: expected at most ", most, " tokens, ",
-            most < model().context() ? "for which there are KV pages"
-                                     : "the context of the plan",
-            ", got a prompt of ", prompt, " and ",
-            request.options.maxTokens < 0
-                ? "an answer"
-                : absl::StrCat(asked, " to generate (max_tokens)"))),
-        contextExceeded);
+    return contextError(
+        most,
+        absl::StrCat("a prompt of ", prompt, " and ",
+                     request.options.maxTokens < 0
+                         ? "an answer"
+                         : absl::StrCat(asked, " to generate (max_tokens)")),
+        most < model().context() ? "for which there are KV pages"
+                                 : "the context of the plan");
   return absl::OkStatus();
 }
 

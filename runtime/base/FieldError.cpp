@@ -55,6 +55,14 @@ absl::Status withReason(absl::Status status, absl::string_view reason) {
   return status;
 }
 
+absl::Status contextError(int64_t maxTokens, absl::string_view got,
+                          absl::string_view what) {
+  return withReason(
+      usageError(absl::StrCat("request: expected at most ", maxTokens,
+                              " tokens, ", what, ", got ", got)),
+      contextExceeded);
+}
+
 std::string reasonOf(const absl::Status &status) {
   return payloadOf(status, reasonUrl);
 }

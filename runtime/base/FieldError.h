@@ -45,6 +45,11 @@ absl::Status withReason(absl::Status status, absl::string_view reason);
 /// name.
 inline constexpr absl::string_view contextExceeded = "context_length_exceeded";
 
+/// Usage error of that reason: `maxTokens` are `what`, and the request has
+/// `got`.
+absl::Status contextError(int64_t maxTokens, absl::string_view got,
+                          absl::string_view what = "the context of the plan");
+
 /// The reason that withReason() gave `status`; empty where it has none.
 std::string reasonOf(const absl::Status &status);
 

@@ -552,6 +552,10 @@ class Bench(GenerateCase):
         text = self.llamac("bench", self.plan, *flags).stdout
         self.assertRegex(text, r"(?m)^drafts +\d+\.\d\d tokens a step  \(\d+ of \d+ draft tokens accepted; by place: \d+ [ \d]+\)$")
 
+    def test_a_request_that_fills_the_context_runs(self):
+        (report,) = self.bench("--requests", 1, "--prompt-tokens", self.CONTEXT, "--gen-tokens", 1)
+        self.assertEqual((report["prompt_tokens"], report["generated_tokens"]), (self.CONTEXT, 1))
+
     def test_options_that_have_no_effect_are_refused(self):
         for flags, message in [
             (("--speculative", 2), "--speculative: expected it with --requests or --trace; other tokens are fixed"),
